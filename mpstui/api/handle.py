@@ -16,12 +16,12 @@ from ..core.model.errors import OperationError, UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import Checkpoint, Health, RunEvent, RunSnapshot, SeriesView, State
 from ..core.present import epoch_shown
-from ..core.runs.comparison import named_settings
 from ..core.runs.follower import RunFollower
 from ..core.runs.gallery import Gallery, OwnGallery, gallery_of
 from ..core.runs.monitor import SNAPSHOT_SECONDS
 from ..core.runs.one import Awaited, OneRun
 from ..core.runs.reader import RunReader
+from ..core.runs.run_settings import named_settings
 from ..core.runs.texts import LoggedText
 from ..wire import storage
 from ..wire.rundir import RunDir

@@ -12,11 +12,12 @@ from ..core.model.errors import UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
-from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of, settings_of
+from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of
 from ..core.runs.listing import main_metric
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable
 from ..core.runs.report import as_json, metrics_as_json
+from ..core.runs.run_settings import settings_of
 from ..core.series.direction import Better, better
 from ..wire import labels, storage
 from ..wire.records import Spec

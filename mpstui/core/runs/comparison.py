@@ -7,7 +7,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ..model.snapshot import RunSnapshot, SeriesView
@@ -15,6 +14,7 @@ from ..present import NOT_FINITE, duration, number, until, whole
 from ..series.direction import Best, Better, best_point, better
 from ..series.metric_words import is_evaluation, measured, reading_order
 from .lasting import lasted
+from .run_settings import FLAG, is_named, settings_of
 
 MOST_COMPARED = 20
 """How many runs can be compared at once."""
@@ -257,7 +257,7 @@ def told_apart(snapshots: Sequence[RunSnapshot]) -> dict[str, str]:
 
 
 def _word(name: str, value: str) -> str:
-    return value if not is_named(name) else name if value == _FLAG else f"{name}={value}"
+    return value if not is_named(name) else name if value == FLAG else f"{name}={value}"
 
 
 def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
@@ -268,89 +268,3 @@ def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
     if not apart:
         return snapshot.name
     return f"{snapshot.name} ({words if words and list(apart.values()).count(words) == 1 else snapshot.run})"
-
-
-def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that matters for it.
-
-    Settings that its code reports replace the arguments of the same name; the others follow after those.
-    """
-    plain = (snapshot.profile, snapshot.recipe, snapshot.numbers.device.type)
-    return _settings(plain, snapshot.argv, _Same(snapshot.settings), _Same(snapshot.env))
-
-
-def named_settings(snapshot: RunSnapshot) -> dict[str, str]:
-    """The named ones of :func:`settings_of`: not the command's words that have only a position."""
-    return {name: value for name, value in settings_of(snapshot).items() if is_named(name)}
-
-
-class _Same:
-    """A mapping that is the same only if it is the very same object: it may hold hundreds of settings."""
-
-    def __init__(self, of: Mapping[str, str]) -> None:
-        self.of = of
-
-    def __hash__(self) -> int:
-        return id(self.of)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.of is self.of
-
-
-@lru_cache(4096)
-def _settings(plain: tuple[str | None, ...], argv: tuple[str, ...], told: _Same, env: _Same) -> Mapping[str, str]:
-    """Cached: a list asks for the settings of all of its runs again and again."""
-    known = {name: value for name, value in zip(("profile", "recipe", "device"), plain, strict=True) if value}
-    said = {name: value for name, value in told.of.items() if value and name not in known}
-    return known | arguments_in(argv) | said | shaping(env.of)
-
-
-_SURROUNDINGS = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|PWD|HOSTNAME|LANG|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_\w+|XDG_\w+|MPSTUI_\w+"
-)
-"""Variables that depend on where a run was started, or are its own: they are not settings of the training."""
-_OUR_FOLDER = "mpstui/agent/boot"
-
-
-def shaping(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a launch that affect the training: not who started it, nor where."""
-    found = {name: value for name, value in env.items() if not _SURROUNDINGS.fullmatch(name)}
-    folders = [one for one in found.pop("PYTHONPATH", "").split(":") if one and not one.endswith(_OUR_FOLDER)]
-    return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
-
-
-_FLAG = "yes"
-"""The value of an option without one."""
-
-
-def is_named(setting: str) -> bool:
-    """Whether a setting has a name, rather than only a position among the words of the command."""
-    return not setting.startswith("word ")
-
-
-def with_arguments(settings: Mapping[str, str], argv: Sequence[str]) -> dict[str, str]:
-    """The settings of an earlier command, updated with those that this command names."""
-    told = arguments_in(argv)
-    return {name: told.get(name, value) for name, value in settings.items()}
-
-
-def arguments_in(argv: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their position.
-
-    Names are spelled as in Python, where programs use them: ``--batch-size 8`` is ``batch_size``.
-    """
-    found: dict[str, str] = {}
-    words = list(argv)
-    place = 0
-    while words:
-        word = words.pop(0)
-        name, equals, value = word.lstrip("-+").partition("=")
-        name = name.replace("-", "_")
-        if equals and name.replace("_", "").replace(".", "").isalnum():
-            found[name] = value
-        elif word.startswith("--") and name:
-            found[name] = words.pop(0) if words and not words[0].startswith("--") else _FLAG
-        else:
-            found[f"word {place}"] = word
-            place += 1
-    return found

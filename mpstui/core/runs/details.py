@@ -16,8 +16,9 @@ from ...wire.secrets import masked_words
 from .. import present as shown
 from ..formats.told import MOST_SETTINGS
 from ..model.snapshot import RunSnapshot
-from .comparison import arguments_in, differences, named_settings, shaping
+from .comparison import differences
 from .configured import settings_before
+from .run_settings import arguments_in, named_settings, shaping
 from .state import exit_summary
 
 MOST_DIFF_LINES = 2000

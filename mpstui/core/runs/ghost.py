@@ -22,9 +22,10 @@ from ..model.snapshot import RunSnapshot, SeriesView, State
 from ..present import moment_of_day, number
 from ..series.direction import Better, best, better
 from ..series.metric_words import is_evaluation
-from .comparison import compared_values, curve_of, metrics_of, settings_of, value_at
+from .comparison import compared_values, curve_of, metrics_of, value_at
 from .local_machine import LocalMachine
 from .reader import RunReader
+from .run_settings import settings_of
 
 MOST_CANDIDATES = 20
 """How many of the newest runs are considered."""

@@ -14,8 +14,8 @@ from ..model.snapshot import RunSnapshot, State
 from ..present import UNKNOWN, badge, duration, epoch_shown, epoch_text, loss_text, number, rate, size, until
 from ..series.direction import Better, better
 from ..series.metric_words import is_evaluation, measured
-from .comparison import is_named, settings_of
 from .lasting import lasted
+from .run_settings import is_named, settings_of
 
 Value = float | str | None
 FEWEST, MOST_OPEN = 3, 6

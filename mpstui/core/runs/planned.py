@@ -12,7 +12,7 @@ from typing import Any
 from ...wire import storage
 from ...wire.records import LaunchRecord
 from ..profiles.written import USUAL_NAMES
-from .comparison import arguments_in
+from .run_settings import arguments_in
 
 MOST_BYTES = 1 << 18
 _CONFIGURATIONS = (".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".config")

@@ -17,7 +17,7 @@ from typing import Any
 from ..model.checks import nearest
 from ..model.snapshot import RunSnapshot, State
 from ..present import NAN_LOSS, NOT_FINITE, badge, day, epoch_shown, legend
-from .comparison import settings_of
+from .run_settings import settings_of
 
 _TERM = re.compile(r'(?P<no>-(?!-)|)(?:--)?(?:(?P<key>[\w.][\w.\-/]*)(?P<sign>>=|<=|!=|=|>|<))?(?P<text>"[^"]*"?|\S*)')
 _SPACED = re.compile(r"\s*(>=|<=|!=|=|>|<)[ \t]*(?=\S)")

@@ -17,7 +17,6 @@ from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
 from .before import Before
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
-from .comparison import with_arguments
 from .configured import settings_before, settings_in
 from .external import ExternalMetrics, LogNotes
 from .files import PointReader, WitnessReader
@@ -28,6 +27,7 @@ from .lasting import idle_before
 from .local_machine import LocalMachine
 from .outputs import Outputs
 from .planned import planned_totals
+from .run_settings import with_arguments
 from .state import RunWitnesses, exit_summary
 from .step_rate import left_by_average
 from .summaries import Stamps, Summaries, files_of, stamps_of

@@ -15,10 +15,10 @@ from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 from ..present import can_be_explained, epoch_shown
 from ..series.direction import best_point
-from .comparison import named_settings
 from .details import provenance
 from .gallery import gallery_of
 from .one import exit_as_json
+from .run_settings import named_settings
 
 _OF_A_JOB = ("engine", "id", "phase", "state", "reason", "nodes", "partition", "starts", "ends", "silent_since")
 EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})

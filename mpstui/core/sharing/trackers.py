@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from ...wire import heartbeat
 from ..model.snapshot import Checkpoint, RunSnapshot, State
-from ..runs.comparison import named_settings
 from ..runs.gallery import Gallery, Item, gallery_of
 from ..runs.images import Image
+from ..runs.run_settings import named_settings
 from .export import Table, run_stem, table_of
 
 PROJECT = "mpstui"

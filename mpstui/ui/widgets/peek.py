@@ -138,7 +138,7 @@ def peek(
 
 def _side(snapshot: RunSnapshot, width: int, height: int) -> list[Row]:
     """What a wide window shows beside the chart: metrics and settings."""
-    from ...core.runs.comparison import named_settings
+    from ...core.runs.run_settings import named_settings
     from ..panels import RunFacts
     from ..panels.metrics import metric_rows
 
@@ -165,7 +165,7 @@ def _beside(left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
 def _queued(
     snapshot: RunSnapshot, place: QueuePlace, width: int, height: int, like: Sequence[RunSnapshot]
 ) -> list[Row]:
-    from ...core.runs.comparison import named_settings
+    from ...core.runs.run_settings import named_settings
     from .earlier_runs import earlier_runs
 
     lines = waiting(place, width)

@@ -17,11 +17,10 @@ from mpstui.core.runs.comparison import (
     differences,
     full_name,
     metrics_of,
-    settings_of,
-    shaping,
     told_apart,
     value_at,
 )
+from mpstui.core.runs.run_settings import settings_of, shaping
 from mpstui.core.series.direction import Better
 from mpstui.core.series.series import SeriesStore
 from mpstui.wire import storage

@@ -8,11 +8,12 @@ from typing import Any
 
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot
-from mpstui.core.runs.comparison import differences, settings_of
+from mpstui.core.runs.comparison import differences
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import column, columns_of
 from mpstui.core.runs.query import findable, parse_query
 from mpstui.core.runs.report import as_json
+from mpstui.core.runs.run_settings import settings_of
 from mpstui.core.runs.summaries import Summaries
 from mpstui.core.sharing.page import page
 from mpstui.core.sharing.trackers import tracked

@@ -18,11 +18,12 @@ from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_explaining
 from mpstui.core.runs import stored, stored_once
-from mpstui.core.runs.comparison import columns, settings_of
+from mpstui.core.runs.comparison import columns
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import best_of
 from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.run_settings import settings_of
 from mpstui.core.runs.sources import MetricSource
 from mpstui.core.runs.summaries import Summaries
 from mpstui.core.series import series
