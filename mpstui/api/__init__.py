@@ -100,7 +100,8 @@ def launch(
         OperationError: it could not be started.
     """
     from ..core.launching.choice import LaunchChoice
-    from ..core.launching.planning import launch_all, plan
+    from ..core.launching.launch import launch_all
+    from ..core.launching.planning import plan
     from ..core.machine import this_machine
     from ..core.profiles.first_run import acquaintance
     from ..core.profiles.library import load_profile

@@ -9,7 +9,8 @@ from dataclasses import replace
 from ..core.engines.engine import LOCAL
 from ..core.launching.branching import branch_at, branch_choice
 from ..core.launching.choice import parse_environment, parse_sets
-from ..core.launching.planning import launch_all, plan
+from ..core.launching.launch import launch_all
+from ..core.launching.planning import plan
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError
 from ..core.present import whole

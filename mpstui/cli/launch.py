@@ -21,7 +21,8 @@ from ..core.launching.choice import (
     parse_environment,
     parse_sets,
 )
-from ..core.launching.planning import LaunchPlan, launch_all, plan
+from ..core.launching.launch import launch_all
+from ..core.launching.planning import LaunchPlan, plan
 from ..core.launching.telling import script_of, told
 from ..core.machine import this_machine
 from ..core.model.errors import UsageError

@@ -137,7 +137,8 @@ def watch_there(host: str, arguments: argparse.Namespace) -> int:
 def run_demo(arguments: argparse.Namespace) -> int:
     require_terminal()
     from ..core.launching.choice import LaunchChoice
-    from ..core.launching.planning import launch, plan
+    from ..core.launching.launch import launch
+    from ..core.launching.planning import plan
     from ..core.machine import this_machine
     from ..core.profiles.library import FIRST, shipped_profile
 

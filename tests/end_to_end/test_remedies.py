@@ -18,7 +18,8 @@ from mpstui.core.diagnosis.rules import rule
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.cure import cure_of
-from mpstui.core.launching.planning import launch, plan
+from mpstui.core.launching.launch import launch
+from mpstui.core.launching.planning import plan
 from mpstui.core.machine import this_machine
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State

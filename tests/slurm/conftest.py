@@ -12,7 +12,8 @@ import pytest
 
 from mpstui.core.engines import board
 from mpstui.core.launching.choice import LaunchChoice, combinations
-from mpstui.core.launching.planning import launch_all, plan
+from mpstui.core.launching.launch import launch_all
+from mpstui.core.launching.planning import plan
 from mpstui.core.machine import Machine, this_machine
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot

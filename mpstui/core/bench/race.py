@@ -11,7 +11,8 @@ from typing import Any
 from ...wire import storage
 from ...wire.rundir import RunDir
 from ..launching.actions import Actions
-from ..launching.planning import LaunchPlan, launch
+from ..launching.launch import launch
+from ..launching.planning import LaunchPlan
 from ..model.errors import OperationError
 from ..model.home import Home
 from ..model.snapshot import RunSnapshot, State

@@ -17,7 +17,8 @@ from ..engines.engine import LOCAL
 from ..launching.choice import LaunchChoice
 from ..launching.devices import accelerator
 from ..launching.editing import recorded_choice
-from ..launching.planning import LaunchPlan, plan, spec_json
+from ..launching.launch import spec_json
+from ..launching.planning import LaunchPlan, plan
 from ..machine import this_machine
 from ..model.errors import OperationError, UsageError
 from ..model.home import Home

@@ -13,7 +13,8 @@ from typing import Any
 
 from ...wire.records import Branch
 from ..launching.choice import LaunchChoice
-from ..launching.planning import LaunchPlan, launch_all, plan
+from ..launching.launch import launch_all
+from ..launching.planning import LaunchPlan, plan
 from ..launching.scheduling import require_scheduler
 from ..launching.telling import told
 from ..machine import this_machine

@@ -258,7 +258,7 @@ class Draft:
         Args:
             call: an id of this request, which starts each of them once however often it arrives.
         """
-        from .planning import launch_all
+        from .launch import launch_all
 
         launcher = self._launcher
         plans = [self._plan(values, choice, check=True) for choice in self.choices(values)]

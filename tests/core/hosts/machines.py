@@ -18,7 +18,8 @@ from mpstui.core.hosts.moving import Mover
 from mpstui.core.hosts.ssh import connect
 from mpstui.core.hosts.talk import Place
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.planning import launch_all, plan
+from mpstui.core.launching.launch import launch_all
+from mpstui.core.launching.planning import plan
 from mpstui.core.machine import this_machine
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import RunSnapshot

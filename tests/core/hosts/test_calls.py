@@ -15,7 +15,8 @@ from mpstui.core.hosts.desk import Desk
 from mpstui.core.hosts.view import RunRef
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.editing import save_profile
-from mpstui.core.launching.planning import launch, plan
+from mpstui.core.launching.launch import launch
+from mpstui.core.launching.planning import plan
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import profile_of_command
 from mpstui.core.runs.monitor import Monitor

@@ -12,7 +12,8 @@ import pytest
 
 from mpstui.core.launching.choice import LaunchChoice, combinations
 from mpstui.core.launching.devices import accelerator, workers
-from mpstui.core.launching.planning import launch, plan
+from mpstui.core.launching.launch import launch
+from mpstui.core.launching.planning import plan
 from mpstui.core.machine import Machine
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile

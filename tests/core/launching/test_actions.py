@@ -13,7 +13,8 @@ import pytest
 from mpstui.core.launching.actions import Actions
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.editing import recorded_choice, save_profile
-from mpstui.core.launching.planning import launch, plan, spec_json
+from mpstui.core.launching.launch import launch, spec_json
+from mpstui.core.launching.planning import plan
 from mpstui.core.launching.record import availability
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home

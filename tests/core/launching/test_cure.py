@@ -15,7 +15,8 @@ from mpstui.core.diagnosis.rules import all_rules, rule
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.launching.cure import Cure, cure_of
 from mpstui.core.launching.editing import recorded_choice, save_profile
-from mpstui.core.launching.planning import plan, spec_json
+from mpstui.core.launching.launch import spec_json
+from mpstui.core.launching.planning import plan
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.library import load_profile
 from mpstui.core.profiles.model import DIAGNOSIS_ROLES, ROLES, Profile, profile_of_command

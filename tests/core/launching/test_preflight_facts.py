@@ -12,7 +12,8 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.planning import plan, spec_json
+from mpstui.core.launching.launch import spec_json
+from mpstui.core.launching.planning import plan
 from mpstui.core.launching.preflight import EarlierRun, earlier_run, installed_version
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.planning import plan, spec_json
+from mpstui.core.launching.launch import spec_json
+from mpstui.core.launching.planning import plan
 from mpstui.core.launching.proposal import propose
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Checkpoint, Numbers, RunSnapshot, State

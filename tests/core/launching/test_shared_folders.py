@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.choice import LaunchChoice
-from mpstui.core.launching.planning import LaunchPlan, plan, spec_json
+from mpstui.core.launching.launch import spec_json
+from mpstui.core.launching.planning import LaunchPlan, plan
 from mpstui.core.launching.telling import told
 from mpstui.core.model.home import Home
 from mpstui.core.profiles.model import Profile

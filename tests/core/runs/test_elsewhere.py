@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.actions import SupervisorRecovery
-from mpstui.core.launching.planning import _origin
+from mpstui.core.launching.launch import _origin
 from mpstui.core.launching.supervisors import start_supervisor
 from mpstui.core.model.errors import OperationError
 from mpstui.core.model.home import Home, require_own
