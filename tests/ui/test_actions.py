@@ -69,7 +69,7 @@ def test_a_key_that_is_faster_than_the_reading_of_its_run_is_not_lost(opening: s
     assert [action for action, _, _ in world.actions.asked] == ["stop"], "once"
 
 
-@pytest.mark.parametrize("key", [*ACTION_KEYS, "R", "enter"])
+@pytest.mark.parametrize("key", [*ACTION_KEYS, "R", "enter", "space", "asterisk", "o", "O"])
 def test_with_no_run_a_key_says_so(key: str) -> None:
     world = fakes.world(())
 

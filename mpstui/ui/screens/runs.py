@@ -21,7 +21,8 @@ from ..widgets.peek import Peek, next_in, peek_height
 from ..widgets.run_list import RunTable, TopLine
 from ..widgets.search_line import FilterLine
 from ..workers.runs import Focus
-from .acting import ActingScreen, allowed
+from .acting import allowed
+from .arranging import ArrangingScreen
 from .labelling import Label, edit_label
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _NEIGHBOURS = 3
 """How many runs above and below the selected one are made ready for the action keys as well."""
 
 
-class RunsScreen(ActingScreen):
+class RunsScreen(ArrangingScreen):
     """The first screen."""
 
     SCOPES = (*_SCOPES, Scope.FILTER)
@@ -80,15 +81,6 @@ class RunsScreen(ActingScreen):
         if marked:
             return [one for one in self.context.state.snapshots or () if one.run in marked]
         return list(group.runs) if group is not None else super().targets
-
-    @property
-    def _hidden(self) -> int:
-        """How many of the marked runs a filter hides."""
-        return len({*self.table.marked} - {item.run for item in self.table.snapshots})
-
-    @property
-    def beside(self) -> Sequence[str]:
-        return [f"{self._hidden} of the marked runs are hidden by the filter."] if self._hidden else []
 
     @property
     def reading(self) -> Focus:
@@ -154,18 +146,8 @@ class RunsScreen(ActingScreen):
             self.table.program = self.context.services.likely_program() if not snapshots else self.table.program
         self.table.show(found, snapshots, self.context.services.clock())
         self._place_peek()
-        self._show_marks(snapshots)
-        self._show_selected()
-
-    def _show_marks(self, snapshots: Sequence[RunSnapshot]) -> None:
-        paused = self.context.state.paused_queues
-        order = f"{self.table.order} (esc) · " if self.table.is_sorted else ""
-        line = self.query_one(TopLine)
-        line.troubles = self.context.state.troubles
-        if self.table.troubles != line.troubles:
-            self.table.troubles = line.troubles
-            self.table.repaint()
-        line.show(snapshots, paused, len(self.table.marked), self._hidden, order)
+        self.show_marks(snapshots)
+        self.show_selected()
 
     def _filter_changed(self) -> None:
         typing = self.query_one(FilterLine).typing
@@ -180,9 +162,9 @@ class RunsScreen(ActingScreen):
     @on(RunTable.Rearranged)
     def _remember_view(self) -> None:
         view, services = self.table.view, self.context.services
-        self._show_marks(self.context.state.snapshots or ())
+        self.show_marks(self.context.state.snapshots or ())
         self._place_peek()
-        self._show_selected()
+        self.show_selected()
 
         def keep() -> RunTable.Rearranged:
             services.keep_list_view(view)
@@ -198,9 +180,9 @@ class RunsScreen(ActingScreen):
     @on(RunTable.Selected)
     def _selected(self) -> None:
         self.context.focus()
-        self._show_selected()
+        self.show_selected()
 
-    def _show_selected(self) -> None:
+    def show_selected(self) -> None:
         selected, peek = self.acting_on, self.query_one(Peek)
         fails = selected is not None and peek.display and needs_explaining(selected)
         failure = self._failure(selected) if selected is not None and fails else None
@@ -254,24 +236,6 @@ class RunsScreen(ActingScreen):
         else:
             self.table.fold(line.key)
 
-    def action_sort(self, what: Literal["next", "reverse"]) -> None:
-        """Sort by the next column, or in the other direction."""
-        table = self.table
-        if what == "next":
-            table.sort_next()
-        else:
-            table.want(table.view._replace(reverse=not table.view.reverse))
-
-    def action_columns(self) -> None:
-        """Choose the columns of the list."""
-        from .columns import ColumnChooser
-
-        def chosen(names: tuple[str, ...] | None) -> None:
-            if names is not None:
-                self.table.want(self.table.view._replace(columns=names))
-
-        self.app.push_screen(ColumnChooser(self.table.shown_columns, self.context.state.snapshots or ()), chosen)
-
     def action_launch(self) -> None:
         self.context.launch(None, None)
 
@@ -308,52 +272,6 @@ class RunsScreen(ActingScreen):
             self.context.say("No run needs attention.")
         else:
             table.select(found)
-
-    def action_filter(self) -> None:
-        self.query_one(FilterLine).open()
-
-    def action_unfilter(self) -> None:
-        """Show all runs again; or else drop the marks; or else show the newest first again."""
-        table = self.table
-        if self.query_one(FilterLine).drop():
-            return
-        if not table.marked and table.is_sorted:
-            table.want(table.view._replace(sort="", reverse=False))
-        table.mark_only(())
-        self._marked()
-
-    def action_mark(self) -> None:
-        self.table.mark()
-        self._marked()
-
-    def action_mark_all(self) -> None:
-        self.table.mark_all()
-        self._marked()
-
-    def _marked(self) -> None:
-        self.context.focus()
-        self._show_marks(self.context.state.snapshots or ())
-        self._show_selected()
-
-    def action_compare(self) -> None:
-        """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected group."""
-        from ...core.runs.comparison import MOST_COMPARED
-
-        marked, selected, line = self.table.marked, self.acting_on, self.table.line
-        runs = marked
-        if len(marked) == 1 and selected is not None:
-            runs = tuple(dict.fromkeys([*marked, selected.run]))
-        elif not marked and line is not None and line.group is not None:
-            runs = tuple(one.run for one in reversed(line.group.runs))
-        if len(runs) < 2:
-            self.context.say("compare: mark two or more runs with space, or select one of a sweep", "warning")
-            return
-        if len(runs) > MOST_COMPARED:
-            what = f"{len(runs)} runs are marked" if marked else f"its group has {len(runs)} runs"
-            self.context.say(f"compare: {what}; the first {MOST_COMPARED} are shown", "warning")
-        from .comparing import ComparisonScreen
-
-        self.app.push_screen(ComparisonScreen(self.context, runs[:MOST_COMPARED]))
 
     def action_label(self, what: Label) -> None:
         """Edit the note, tags or name of the marked runs, or of the selected one."""
