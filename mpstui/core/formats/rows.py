@@ -106,7 +106,7 @@ class Rows:
         if self._loss in columns:
             aside, self._loss_step = False, steps[-1]
         else:
-            aside = steps[-1] < self._loss_step or all(name.startswith(SYSTEM) for name in columns)
+            aside = steps[-1] < self._loss_step or _are_of_machine(columns)
         return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps), aside=aside)
 
     def learn(self, names: Sequence[str]) -> None:
@@ -160,7 +160,7 @@ class Rows:
         if math.isnan(epochs[-1]) and any("epoch" in name.lower() for name in rows[-1].values):
             epochs = array("d", map(_epoch, rows))  # told beside these, and elsewhere as well
         steps, times = array("d", [row.step for row in rows]), array("d", [row.time for row in rows])
-        return self._points(columns, steps, times, epochs, aside=rows[-1].aside)
+        return self._points(columns, steps, times, epochs, aside=rows[-1].aside or _are_of_machine(columns))
 
     def _points(
         self,
@@ -236,6 +236,11 @@ class Rows:
 def is_epoch(name: str) -> bool:
     """Whether a metric counts the epochs."""
     return ALIASES.get(name.lower()) == EPOCH
+
+
+def _are_of_machine(names: Iterable[str]) -> bool:
+    """Whether all were measured of the machine: these lie at the step that was the newest then, and tell none."""
+    return all(name.startswith(SYSTEM) for name in names)
 
 
 def _counters(step: float, epoch: float) -> Counters:
