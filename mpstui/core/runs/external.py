@@ -162,6 +162,7 @@ class ExternalMetrics:
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
             self.newest.update(_known(point.newest, leads=not point.newest.part), begun_epoch=None)
+            self._note_time(point.newest.time)
         if self._reader is not None and self._previewed:
             self._take_standing(self._reader.standing)
 
@@ -199,9 +200,18 @@ class ExternalMetrics:
         for record in records:
             # For loss and steps a later point counts even if it says that they are unknown.
             known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
+            if (
+                "time" in known and "time" in self.newest
+            ):  # what was measured of the machine comes behind what was logged
+                known["time"] = max(known["time"], self.newest["time"])
             if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
                 self.newest.pop("epoch_step", None)  # it belonged to another epoch
             self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
+
+    def _note_time(self, told: float | None) -> None:
+        """Keep the newest one: what was measured of the machine comes behind what was logged later."""
+        if told is not None and math.isfinite(told):
+            self.newest["time"] = max(told, self.newest.get("time") or -math.inf)
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
         """Curves by name; the one to chart is called ``loss``."""

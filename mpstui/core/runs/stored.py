@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...wire.heartbeat import number
 from ...wire.secrets import masked, masked_words
 from ..follow import Budget, FollowedFile
 from ..formats.stores import StoredRun, find_runs
@@ -261,6 +262,11 @@ class StoredReader(ForeignReader):
             argv=tuple(masked_words(told.argv)),
             settings=self._settings,
         )
+
+    def _written(self) -> list[float]:
+        """Of files that others write too only what it logged itself tells that it moves."""
+        newest = number(self.external.newest.get("time")) if self.external is not None else None
+        return [newest] if newest is not None and self.stored.is_shared else super()._written()
 
     def _sees_writer(self) -> bool | None:
         lives = super()._sees_writer()
