@@ -23,7 +23,7 @@ import pytest
 import mpstui
 from mpstui import reporting
 from mpstui.agent.reporter import Reporter
-from mpstui.core.runs.follower import REPORT
+from mpstui.core.runs.numbers import REPORT
 from mpstui.reporting import Report
 from mpstui.wire import heartbeat, rundir
 from mpstui.wire.heartbeat import CheckpointNote
