@@ -234,6 +234,11 @@ class ByOwner(NamedTuple):
         return f"{newer[0].path} {whose}; --from PATH takes it all the same"
 
 
+def saved_since(run: RunDir, template: LaunchTemplate, moment: float | None) -> bool:
+    """Whether the run has a checkpoint of its own from after ``moment``, Unix seconds."""
+    return moment is not None and any(item.time >= moment for item in split_by_owner(run, template).own)
+
+
 def split_by_owner(run: RunDir, template: LaunchTemplate) -> ByOwner:
     """The checkpoints of a run, and those of other runs that its pattern finds as well."""
     found, shared = candidates(template, run)

@@ -12,8 +12,10 @@ from typing import Any
 from ..wire import storage
 from ..wire.jobs import CANCEL, REQUEUE
 from ..wire.records import ExitRecord, Request, Spec
-from . import alerts, conclusion, launches, machine, witnesses
+from . import alerts, conclusion, machine, witnesses
 from .attempt import Attempt
+from .checkpoints import saved_since
+from .command import template_of
 from .state import NO_FILE, NO_REQUEST, Supervision
 from .stop_sequence import StopStep
 
@@ -186,7 +188,7 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
         return
     status, now = supervision.journal.status, supervision.machine.clock.wall()
     step = witnesses.newest_step(supervision.run, supervision.spec, record.attempt, record.started)
-    saved = launches.saved_since(supervision.run, supervision.spec, status, record.started)
+    saved = saved_since(supervision.run, template_of(supervision.spec, status), record.started)
     crash = conclusion.Crash(record, step, saved, witnesses.counts_anew(supervision.run, record.attempt))
     decision = conclusion.decide(supervision.spec.restart, crash, status.restarts, now)
     if decision is None:

@@ -31,8 +31,9 @@ from ..wire.jobs import (
 from ..wire.liveness import boot_id
 from ..wire.records import Request, Status
 from ..wire.rundir import RunDir, for_a_job
-from . import ending, launches
-from .launches import Plan
+from . import ending
+from .checkpoints import saved_since
+from .command import Plan, template_of
 from .state import NO_FILE, NO_REQUEST, Supervision
 from .witnesses import Witnesses, read_exit
 
@@ -177,7 +178,7 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
         return None
     if attempt.ending is not None:  # the scheduler's signal may have reached its processes before us
         return next((one for one in supervision.accepted if one.action in (REQUEUE, CANCEL)), None)
-    template = launches.template_of(supervision.spec, supervision.journal.status)
+    template = template_of(supervision.spec, supervision.journal.status)
     if limit and template.resume_args is None:
         text = "its time limit is near; it cannot be resumed, so it is left to train until then"
         supervision.journal.event("note", text, job=job.id)
@@ -241,7 +242,7 @@ def hand_back(supervision: Supervision, *, limit: bool) -> None:
 
 def _has_saved(supervision: Supervision) -> bool:
     status = supervision.journal.status
-    return launches.saved_since(supervision.run, supervision.spec, status, status.started)
+    return saved_since(supervision.run, template_of(supervision.spec, status), status.started)
 
 
 def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
@@ -257,7 +258,7 @@ def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
 
 def _submit_again(supervision: Supervision, job: Job) -> str:
     """Submit another job for the run, to begin when this one has ended; returns why not, if it failed."""
-    run, template = supervision.run, launches.template_of(supervision.spec, supervision.journal.status)
+    run, template = supervision.run, template_of(supervision.spec, supervision.journal.status)
     record = storage.read_or_none(JobRecord, run.job)
     if not job.rule.again or record is None or not record.argv:
         return "its options forbid it"

@@ -1,190 +1,24 @@
-"""From "attempt n is due" to a running trainer: the plan, the complete command, its record, the process."""
+"""The start of an attempt: its record, then its process, which is never without one."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..wire import liveness, storage
-from ..wire.jobs import RENDEZVOUS
 from ..wire.liveness import ProcessIdentity
-from ..wire.records import (
-    AFTER_CHECKPOINT,
-    GPU_VARIABLE,
-    LaunchRecord,
-    LaunchTemplate,
-    Rehearsal,
-    Request,
-    Spec,
-    Status,
-    Totals,
-)
-from ..wire.rundir import RUN_VARIABLES, RunDir
+from ..wire.records import LaunchRecord, Spec
+from ..wire.rundir import RunDir
 from ..wire.secrets import without_secrets
-from ..wire.storage import UnreadableRecord
-from ..wire.tensors import newest_finite
-from . import checkpoints
 from .attempt import Attempt, Child
+from .command import Command, Plan, environment_of
 from .family import Family
 from .journal import Journal, complain
-from .machine import Machine, rendezvous
-
-
-class Plan(NamedTuple):
-    """An attempt that is wanted."""
-
-    number: int
-    reason: str
-    by: str | None = None
-    device: str | None = None
-    source: str | None = None
-    """latest, best, scratch or a path; None: the first start, from whatever the command says."""
-    template: Mapping[str, Any] | None = None
-    """A launch template that replaces the run's from here on."""
-    request: Request | None = None
-    automatic: bool = False
-    queued: bool = False
-    """Nothing of this run ever ran: its dependencies have to be met first."""
-    rehearsal: Rehearsal | None = None
-
-
-_LONGEST_FIRST_LINE = 256
-
-
-class CannotCompose(Exception):
-    """The template does not say how to build this command; the text says what is missing."""
-
-
-class Command(NamedTuple):
-    """One attempt's command line, complete."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    device: str
-    env: Mapping[str, str]
-    """What is added to the supervisor's own environment."""
-    checkpoint: str | None = None
-    unset: tuple[str, ...] = ()
-    """What is removed from it."""
-    gpus: tuple[str, ...] = ()
-    """The CUDA devices reserved for this run."""
-    totals: Totals = Totals()
-    not_finite: tuple[str, ...] = ()
-    """Newer checkpoints that were passed over, since they hold NaN."""
-
-
-def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
-    """The template in force: the plan's, else the one of an earlier restart, else the spec's.
-
-    Raises:
-        CannotCompose: the plan's template cannot be read.
-    """
-    found = (plan.template if plan else None) or status.template
-    if found is None:
-        return spec.launch
-    try:
-        return storage.from_json(LaunchTemplate, found)
-    except (UnreadableRecord, AttributeError) as error:
-        raise CannotCompose(f"the new launch template cannot be read: {error}") from error
-
-
-def prepare(
-    run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine, gpus: Sequence[str] = ()
-) -> tuple[Command, str]:
-    """The complete command of a plan, and a note when it differs from what was asked for.
-
-    Args:
-        gpus: the devices reserved for this run.
-
-    Raises:
-        CannotCompose: it cannot be built; nothing was changed.
-    """
-    template = template_of(spec, status, plan)
-    last = storage.read_or_none(LaunchRecord, run.attempt(last_real_attempt(run, status.attempt)).launch)
-    device = plan.device or (None if plan.template or last is None else last.device)
-    picked = _pick_checkpoint(run, template, plan, machine)
-    if picked.path is None and plan.source == "latest" and spec.branch is not None:
-        why = picked.not_finite_words or "there is no checkpoint of its own yet"
-        picked = picked._replace(path=spec.branch.checkpoint, note=f"from where it branched off: {why}")
-    handed_over = _handed_over(run, spec, template, machine)
-    command = compose(
-        template,
-        run,
-        plan.number,
-        device=device,
-        checkpoint=picked.path,
-        handed_over=handed_over,
-        place=run.attempt(plan.number).rehearsal if plan.rehearsal else run.path,
-    )
-    return _on_gpus(command._replace(not_finite=picked.not_finite), spec, gpus), picked.note
-
-
-def last_real_attempt(run: RunDir, number: int) -> int:
-    """The newest attempt up to ``number`` that was not a rehearsal; 0: there is none."""
-    while number > 0:
-        found = storage.read_or_none(LaunchRecord, run.attempt(number).launch)
-        if found is None or found.rehearsal is None:
-            break
-        number -= 1
-    return number
-
-
-def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
-    """The command with only its own GPUs visible; a variable that was edited at a restart takes precedence."""
-    rule, asked = spec.gpus, spec.launch.variants.get(command.device)
-    named = command.env.get(GPU_VARIABLE)
-    edited = named is not None and (asked is None or asked.env.get(GPU_VARIABLE) != named)
-    if rule is None or not gpus or edited or command.device not in ("auto", "cuda"):
-        return command
-    env = {} if rule.fixed else {**rule.env, GPU_VARIABLE: ",".join(gpus)}
-    return command._replace(env={**command.env, **env}, gpus=tuple(gpus))
-
-
-def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
-    """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for; empty without one."""
-    words = [word for variant in template.variants.values() for word in (*variant.argv, *variant.env.values())]
-    if not any(AFTER_CHECKPOINT in word for word in words):
-        return None
-    name = next((after["run"] for after in spec.queue.after if after.get("run")), None)
-    if name is None:
-        return None
-    other = RunDir(run.path.parent / name)
-    try:
-        other_spec, other_status = storage.read(Spec, other.spec), storage.read(Status, other.status)
-    except (OSError, UnreadableRecord) as error:
-        raise CannotCompose(f"the record of run {name} cannot be read: {error}") from error
-    if other_spec is None or other_status is None:
-        raise CannotCompose(f"run {name} left no record")
-    found = checkpoints.pick(other, template_of(other_spec, other_status), machine.clock)
-    if found.path is None:
-        why = f": {found.not_finite_words}" if found.not_finite else ""
-        raise CannotCompose(f"run {name} left no {'finite' if why else 'complete'} checkpoint{why}")
-    return found.path
-
-
-def saved_since(run: RunDir, spec: Spec, status: Status, moment: float | None) -> bool:
-    """Whether the run has a checkpoint of its own from after ``moment``, Unix seconds."""
-    found = checkpoints.split_by_owner(run, template_of(spec, status)).own
-    return moment is not None and any(item.time >= moment for item in found)
-
-
-def _pick_checkpoint(run: RunDir, template: LaunchTemplate, plan: Plan, machine: Machine) -> checkpoints.Picked:
-    source = plan.source
-    if source is None or source == "scratch":
-        return checkpoints.Picked()
-    if source in ("latest", "best"):
-        if template.resume_args is None:
-            how = "[resume] args, or `mpstui run --resume`, tell how"
-            return checkpoints.Picked(note=f"from step 0 unless it resumes by itself ({how})")
-        return checkpoints.pick(run, template, machine.clock, best=source == "best")
-    path = Path(template.cwd) / Path(source).expanduser()
-    if not path.exists():
-        raise CannotCompose(f"there is no checkpoint {path}")
-    return checkpoints.Picked(str(path), note="it holds NaN" if newest_finite([path])[1] else "")
+from .machine import Machine
 
 
 class SpawnFailed(NamedTuple):
@@ -270,92 +104,6 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
         journal.event("note", f"started without {', '.join(missing)}: set at launch, kept nowhere", attempt=plan.number)
 
 
-def compose(
-    template: LaunchTemplate,
-    run: RunDir,
-    attempt: int,
-    *,
-    device: str | None = None,
-    checkpoint: str | None = None,
-    handed_over: str | None = None,
-    place: Path | None = None,
-) -> Command:
-    """The command of one attempt.
-
-    Args:
-        device: a device other than the one asked for at launch.
-        checkpoint: what to resume from.
-        handed_over: the value of :data:`AFTER_CHECKPOINT`: the newest checkpoint of the run this one waited for.
-        place: the folder that the program uses as its run directory, if it is another one.
-
-    Raises:
-        CannotCompose: no variant for the device, no way to resume, or nothing that a system could start.
-    """
-    wanted = device or template.device
-    variant = template.variants.get(wanted)
-    if variant is None:
-        known = ", ".join(sorted(template.variants)) or "none"
-        raise CannotCompose(f"nobody said how this program is put on {wanted} (known: {known})")
-    argv = list(variant.argv)
-    if checkpoint is not None:
-        if template.resume_args is None:
-            raise CannotCompose("this program has no way to resume ([resume] args, or `mpstui run --resume`)")
-        argv += template.resume_args
-    values = {
-        "{run_dir}": str(place or run.path),
-        "{attempt}": str(attempt),
-        "{checkpoint}": checkpoint or "",
-        AFTER_CHECKPOINT: handed_over or "",
-    }
-    env = {name: _fill(value, values) for name, value in variant.env.items()}
-    env |= {"PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
-    env |= dict(zip(RUN_VARIABLES, (run.run, str(place or run.path), str(attempt)), strict=True))
-    if any(RENDEZVOUS in word for word in argv):
-        values[RENDEZVOUS] = rendezvous()
-    words = tuple(_fill(word, values) for word in argv)
-    _require_startable(words, env, template.cwd)
-    return Command(words, template.cwd, wanted, env, checkpoint, tuple(variant.unset), totals=template.totals)
-
-
-def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """Refuse what exec(2) would refuse, while the present attempt still runs."""
-    if not words:
-        raise CannotCompose("no system can start an empty command")
-    for text in (*words, cwd, *env.keys(), *env.values()):
-        try:
-            if b"\0" in os.fsencode(text):
-                raise CannotCompose(f"no system can start a command with a NUL in it: {text!a}")
-        except UnicodeEncodeError:
-            raise CannotCompose(f"no system can start a command with half a character in it: {text!a}") from None
-    if wrong := [name for name in env if not name or "=" in name]:
-        raise CannotCompose(f"no system can set the variable {wrong[0]!a}")
-
-
-def require_there(command: Command) -> None:
-    """Refuse what could not be started now: folder, program, and the interpreter after a script's ``#!`` must exist.
-
-    Raises:
-        CannotCompose: one of them is not, or cannot be run.
-    """
-    if not os.path.isdir(command.cwd):  # noqa: PTH112
-        raise CannotCompose(f"there is no folder {command.cwd}")
-    program = command.argv[0]
-    folders = [""] if "/" in program else os.get_exec_path(_environment(command))
-    paths = (os.path.join(command.cwd, folder, program) for folder in folders)  # noqa: PTH118
-    found = next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)  # noqa: PTH113
-    if found is None:
-        raise CannotCompose(f"there is no program {program} that could be started")
-    with contextlib.suppress(OSError), storage.open_file(found) as file:
-        words = os.fsdecode(file.readline(_LONGEST_FIRST_LINE)).removeprefix("#!").split()
-        is_script = os.pread(file.fileno(), 2, 0) == b"#!"
-        if is_script and words and not os.access(os.path.join(command.cwd, words[0]), os.X_OK):  # noqa: PTH118
-            raise CannotCompose(f"{found} is a script for {words[0]}, which is not there")
-
-
-def _environment(command: Command) -> dict[str, str]:
-    return {**{name: value for name, value in os.environ.items() if name not in command.unset}, **command.env}
-
-
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
     """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
 
@@ -371,7 +119,7 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env=_environment(command),
+            env=environment_of(command),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -383,9 +131,3 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         os.close(log)
     process.returncode = 0  # Popen must neither wait for it nor warn about it: that is Child's job
     return process.pid
-
-
-def _fill(word: str, values: Mapping[str, str]) -> str:
-    for name, value in values.items():
-        word = word.replace(name, value)
-    return word

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 from ..wire.jobs import REQUEUE, WARNING
 from ..wire.records import ENDS, TRAINER_ACTIONS, Request, Spec, Status
 from ..wire.rundir import RunDir
-from . import ending, job, launches, starting
+from . import ending, job, starting
 from .alerts import STOPPED_BY_ANOTHER, StallWatch
 from .attempt import Attempt, Child
+from .command import Plan, last_real_attempt
 from .disk_space import DiskWatch, LogLimit, watch_disk_space
 from .journal import complain_of, told_of_requests
-from .launches import Plan
 from .machine import Machine
 from .stacks import StackDumps
 from .state import NO_FILE, Supervision
@@ -304,7 +304,7 @@ def _refusal(supervision: Supervision, request: Request) -> str | None:
     current, end = supervision.journal.status.attempt, supervision.inbox.newest_end
     if end is not None and request.id < end.id:
         return f"not restarted: {end.by} asked to {end.action} it"
-    if 0 < request.attempt < launches.last_real_attempt(supervision.run, current):
+    if 0 < request.attempt < last_real_attempt(supervision.run, current):
         return f"attempt {request.attempt} was already restarted: attempt {current} came after it"
     return supervision.why_not(supervision.requested_plan(request))
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from ..wire import rundir
 from ..wire.records import ExitRecord, Status
-from . import ending, job, launches, machine, witnesses
+from . import ending, job, machine, witnesses
 from .attempt import Attempt, Ending
+from .command import CannotCompose, Command, Plan, prepare
 from .disk_space import lacking_disk_space
 from .family import infer_leader
-from .launches import CannotCompose, Command, Plan, SpawnFailed
+from .launches import SpawnFailed, launch
 from .state import Supervision, left_alone
 from .witnesses import Duty, Witnesses
 
@@ -131,7 +132,7 @@ def start(supervision: Supervision, plan: Plan) -> None:
     status = supervision.journal.status
     run, spec, slot = supervision.run, supervision.spec, supervision.queue_slot
     try:
-        command, note = launches.prepare(run, spec, status, plan, supervision.machine, slot.gpus)
+        command, note = prepare(run, spec, status, plan, supervision.machine, slot.gpus)
     except CannotCompose as error:
         _could_not_start(supervision, plan, str(error))
         return
@@ -146,7 +147,7 @@ def start(supervision: Supervision, plan: Plan) -> None:
         **_NEW_ATTEMPT,
         **supervision.own_mark(),
     )
-    begun = launches.launch(run, spec, plan, command, supervision.journal, supervision.machine, slot.kept)
+    begun = launch(run, spec, plan, command, supervision.journal, supervision.machine, slot.kept)
     if isinstance(begun, SpawnFailed):
         _could_not_start(supervision, plan, begun.text)
         return

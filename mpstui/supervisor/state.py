@@ -38,13 +38,13 @@ from ..wire.liveness import ProcessIdentity
 from ..wire.records import ExitRecord, LaunchRecord, Rehearsal, Request, Spec, Status
 from ..wire.rundir import RunDir
 from ..wire.storage import UnreadableRecord
-from . import conclusion, launches, witnesses
+from . import conclusion, witnesses
 from .alerts import Alerts
 from .attempt import Attempt, Ending
 from .checkpoints import SavingWatch
+from .command import CannotCompose, Plan, prepare, require_there, template_of
 from .family import Family
 from .journal import Inbox, Journal
-from .launches import Plan
 from .machine import Machine
 from .memory import MemoryWatch
 from .queue import QueueSlot
@@ -169,7 +169,7 @@ class Supervision:
         """
         self.accepted.append(request)
         if self.saving is None and self.attempt is not None:
-            template = launches.template_of(self.spec, self.journal.status)
+            template = template_of(self.spec, self.journal.status)
             self.saving = SavingWatch(self.run, self.spec, template, self.attempt.number, self.machine.clock)
 
     def take_accepted(self) -> list[Request]:
@@ -225,10 +225,10 @@ class Supervision:
     def why_not(self, plan: Plan) -> str | None:
         """Why an attempt could not start, found out before anything is ended for it; None if it could."""
         try:
-            command, _ = launches.prepare(self.run, self.spec, self.journal.status, plan, self.machine)
+            command, _ = prepare(self.run, self.spec, self.journal.status, plan, self.machine)
             if plan.request and self.attempt:
-                launches.require_there(command)
-        except launches.CannotCompose as error:
+                require_there(command)
+        except CannotCompose as error:
             return str(error)
         return None
 
