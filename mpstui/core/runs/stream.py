@@ -7,21 +7,19 @@ from there.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...wire import heartbeat, storage
+from ...wire import heartbeat
 from ...wire.rundir import RunDir, run_dirs
-from ..follow import SLICE_BYTES, Budget, FollowedFile, LineTail, Occasional
+from ..follow import SLICE_BYTES, Budget, FollowedFile, Occasional
 from ..model.home import Home
 from ..model.snapshot import Checkpoint, RunSnapshot
 from ..series.metric_words import NOT_METRICS
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .external import RUNS_PER_ATTEMPT, ExternalMetrics
-from .files import parse_lines
 from .find import find_run
 from .follower import RunFollower
 from .journal import EVENT_FIELDS
@@ -29,63 +27,16 @@ from .local_machine import LocalMachine, machine_here
 from .reader import RunReader
 from .stored import StoredReader
 from .stored_metrics import metrics_of
+from .streamed_files import LONGEST_LINE_BYTES, HeldFile, OwnFile, OwnRecords, end_of_lines
 from .watching import Watching
 
 Told = dict[str, Any]
 GLANCE_SECONDS = 0.2
 HOLD_SECONDS = 3.0
 """A program that reports for itself says so within this time; until then its output waits, or it would count twice."""
-LONGEST_LINE_BYTES = 1 << 20
 SETTLED_SECONDS = 1.0
 """How often an ended run is checked: somebody may restart it."""
 _PLACES = ("epoch", "step")
-
-
-class HeldFile(FollowedFile):
-    """A file that is renamed away when it is full: what was written before that is read first."""
-
-    _held: int | None = None
-
-    def _open(self) -> int:
-        if self._held is not None:
-            held, named = os.fstat(self._held), storage.stat_of(self.path)
-            if (named is None or named.st_ino != held.st_ino) and held.st_size > self.offset:
-                self.size = held.st_size
-                return os.dup(self._held)
-        descriptor = super()._open()
-        self.close()
-        self._held = os.dup(descriptor)
-        return descriptor
-
-    def close(self) -> None:
-        """It will not be read any more."""
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class _Ours(FollowedFile):
-    """A file of a run directory: a longer copy, as a moved run brings it back, counts as the same file."""
-
-    def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
-        if self.witness and found.st_size >= self.offset:
-            return os.pread(descriptor, len(self.witness), self.offset - len(self.witness)) != self.witness
-        return super()._is_another(descriptor, found)
-
-
-class _Records(_Ours, LineTail):
-    """Records of ours."""
-
-    def take_records(self) -> Iterator[Mapping[str, Any]]:
-        """The records that were added."""
-        while True:
-            growth = self.read(SLICE_BYTES)
-            yield from parse_lines(growth.data)
-            if not growth.more:
-                return
 
 
 class _Points(SeriesStore):
@@ -139,7 +90,7 @@ class RunStream:
         self._machine, self._log, self._skips = machine, log, only_new
         self.place: Told = {"printed": [0, 0], "log": [0, 0], "saved": {}, "state": None, **(place or {})}
         """JSON: what has been reported of it so far."""
-        self._tails: dict[str, _Records] = {}
+        self._tails: dict[str, OwnRecords] = {}
         self._points = _Points()
         self._printed: ExternalMetrics | None = None
         self._begun = 1
@@ -192,7 +143,7 @@ class RunStream:
         tail = self._tails.get(name)
         if tail is None:
             start = self.place.get(name, 0)
-            tail = self._tails[name] = _Records(path, start=_end_of_lines(path) if skips and not start else start)
+            tail = self._tails[name] = OwnRecords(path, start=end_of_lines(path) if skips and not start else start)
         yield from tail.take_records()
         self.place[name] = tail.offset
 
@@ -240,7 +191,7 @@ class RunStream:
 
     def _followed(self, path: Path, start: int = 0) -> FollowedFile:
         """Nothing renames the files that a run of ours writes; of hundreds none is held open."""
-        return HeldFile(path, start=start) if self._run is None else _Ours(path, start=start)
+        return HeldFile(path, start=start) if self._run is None else OwnFile(path, start=start)
 
     def _taken(self, printed: ExternalMetrics, over: bool) -> Iterator[Told]:
         """The points added to a file, counted as the file has them; ``over``: nobody writes any more."""
@@ -276,7 +227,7 @@ class RunStream:
             if path is None:
                 return
             if self._output is None or self._output.path != path:
-                start = _end_of_lines(path) if skips else offset if number == attempt else 0
+                start = end_of_lines(path) if skips else offset if number == attempt else 0
                 self._output, self._torn = self._followed(path, start), b""
             while data := self._output.take(SLICE_BYTES):
                 *lines, self._torn = (self._torn + data).split(b"\n")
@@ -386,14 +337,3 @@ def _point(record: Mapping[str, Any]) -> Told | None:
 
 def _text(line: bytes) -> str:
     return line.removesuffix(b"\r").decode("utf-8", "replace")
-
-
-def _end_of_lines(path: Path) -> int:
-    """The end of the last complete line; 0 if there is none."""
-    try:
-        with storage.open_file(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            start = max(0, size - LONGEST_LINE_BYTES)
-            return start + os.pread(file.fileno(), size - start, start).rfind(b"\n") + 1
-    except OSError:
-        return 0
