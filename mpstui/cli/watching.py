@@ -15,7 +15,8 @@ from ..core.model.errors import UsageError
 from ..core.present import moment_of_day
 from ..wire import storage
 from ..wire.storage import UnreadableRecord
-from .ps import NEWEST, Row, far_words, joined, print_rows, row_of, rows_from, table
+from .ps import NEWEST, far_words, joined, print_rows, rows_from, table
+from .run_rows import Row, row_of
 from .session import Session, keys_of_path, one_line, print_json, respawn_missing_supervisors, rest, say, warn
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.cli.ps import list_rows, table
+from mpstui.cli.ps import table
+from mpstui.cli.run_rows import list_rows
 from mpstui.core.hosts.moving import MovePlan
 from mpstui.core.hosts.progress import Cancelled
 from mpstui.core.hosts.talk import Place

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mpstui.cli.ps import list_rows
+from mpstui.cli.run_rows import list_rows
 from mpstui.core.follow import SLICE_BYTES, Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
