@@ -22,8 +22,8 @@ from ..wire.storage import UnreadableRecord
 
 if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
-    from ..core.runs.external import LogNotes
     from ..core.runs.local_machine import LocalMachine
+    from ..core.runs.log_notes import LogNotes
     from ..core.runs.query import Findable
 
 CACHE_SCHEMA = 6
@@ -135,7 +135,7 @@ class RowCache:
 
     @cached_property
     def _notes(self) -> LogNotes:
-        from ..core.runs.external import LogNotes
+        from ..core.runs.log_notes import LogNotes
 
         return LogNotes(self._notes_path)
 

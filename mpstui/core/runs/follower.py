@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from .joined_curves import JoinedCurves
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
+"""The curves of a run in a list, and their most columns."""
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
+"""What the training code may report without saying what it measures."""
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Any of these proves that a program trains; a learning rate alone may be a setting."""
 _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
-_PAUSES = 30
+"""As many columns of a curve as a screen needs."""
+PAUSES = 30
 """How many pauses in its output the usual one is derived from."""
 
 
@@ -320,7 +323,7 @@ class RunFollower:
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
         if moved is not None and moved != self._moved:
             if self._moved is not None and moved > self._moved:
-                self._pauses = [*self._pauses[1 - _PAUSES :], moved - self._moved]
+                self._pauses = [*self._pauses[1 - PAUSES :], moved - self._moved]
             self._moved = moved
 
         def age(moment: float | None) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...wire.heartbeat import number
-from .follower import LIST_COLUMNS, LIST_SERIES, RunFollower
+from .follower import LIST_COLUMNS, LIST_SERIES, PAUSES, RunFollower
 from .local_machine import LocalMachine
 from .signs import Condition, duration
 from .writers import Writers
@@ -16,8 +16,6 @@ SILENT_SECONDS, SILENT_PAUSES, SILENT_LONGEST = 15.0, 3.0, 2.0
 """Files are silent once nothing came for so long, so many usual pauses, and so many of the longest one."""
 LONGEST_SECONDS = 300.0
 """A longer pause than this was none of its own: the run was resumed."""
-_PAUSES = 30
-"""The newest, from which the usual one is derived."""
 _CLOCKS_APART_SECONDS = 5.0
 """A time further in the future was told by a clock that is wrong, and says nothing of now."""
 
@@ -64,7 +62,7 @@ class ForeignReader(RunFollower):
         from statistics import median  # 4 ms that only a run without an end takes
 
         view = self.external.views(LIST_SERIES, most=LIST_COLUMNS).get("loss")
-        known = [] if view is None else list(zip(view.times[1:], view.times, view.points[1:], strict=False))[-_PAUSES:]
+        known = [] if view is None else list(zip(view.times[1:], view.times, view.points[1:], strict=False))[-PAUSES:]
         pauses = [(later - before) / max(1.0, points) for later, before, points in known if later > before]
         return not _is_silent(silent, median(pauses) if pauses else 0.0, max(pauses, default=0.0))
 

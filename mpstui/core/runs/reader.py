@@ -18,13 +18,14 @@ from ..series.series import SeriesStore
 from .before import Before
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .configured import settings_before, settings_in
-from .external import ExternalMetrics, LogNotes
+from .external import ExternalMetrics
 from .files import PointReader, WitnessReader
 from .follower import LIST_SERIES, RunFollower
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
 from .lasting import idle_before
 from .local_machine import LocalMachine
+from .log_notes import LogNotes
 from .outputs import Outputs
 from .planned import planned_totals
 from .run_settings import with_arguments
@@ -35,7 +36,6 @@ from .summaries import Stamps, Summaries, files_of, stamps_of
 if TYPE_CHECKING:
     from .lineage import Lineage
     from .recalled import RecalledRun
-
 
 HEALTHY = frozenset({State.RUNNING, State.UNSUPERVISED, State.STOPPING, State.STOP_FAILED})
 

@@ -15,8 +15,9 @@ from mpstui.cli.run_rows import list_rows
 from mpstui.core.follow import SLICE_BYTES, Budget
 from mpstui.core.formats.reader import LogReader
 from mpstui.core.model.home import Home
-from mpstui.core.runs import external
-from mpstui.core.runs.external import ExternalMetrics, LogNotes
+from mpstui.core.runs import log_notes
+from mpstui.core.runs.external import ExternalMetrics
+from mpstui.core.runs.log_notes import LogNotes
 from mpstui.core.runs.sources import PREVIEW_BYTES
 
 from .build import RunBuilder, make_home
@@ -82,7 +83,8 @@ def test_what_has_not_grown_is_told_without_a_reader(tmp_path: Path) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from mpstui.core.runs.external import ExternalMetrics, LogNotes
+from mpstui.core.runs.external import ExternalMetrics
+from mpstui.core.runs.log_notes import LogNotes
 path = Path({str(path)!r})
 found = ExternalMetrics(path, time.time)
 found.recall(LogNotes(Path({str(tmp_path / "cache" / "logs.json")!r})).find({RUN!r}, path, None))
@@ -158,7 +160,7 @@ def test_a_note_of_another_version_or_pattern_is_left(tmp_path: Path, monkeypatc
     look(path, notes_in(tmp_path))
     assert notes_in(tmp_path).find(RUN, path, None) is not None
     assert notes_in(tmp_path).find(RUN, path, "step (?P<step>.*)") is None
-    monkeypatch.setattr(external, "reader_version", lambda: "9.9")
+    monkeypatch.setattr(log_notes, "reader_version", lambda: "9.9")
     assert notes_in(tmp_path).find(RUN, path, None) is None
 
 
