@@ -60,9 +60,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def dump(value: Any, *, indent: int | None = None) -> str:
+def dump(value: Any) -> str:
     """Strict JSON text; a value that JSON has no type for is written as its string."""
-    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str, indent=indent)
+    return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str)
 
 
 def dump_bytes(value: Any) -> bytes:

@@ -24,7 +24,7 @@ _LONGEST_ID = 54
 PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 
 
-def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path = PROGRAM) -> None:
+def start_supervisor(run: RunDir, environ: Mapping[str, str]) -> None:
     """Start a supervisor and return once it holds the run (some tens of milliseconds).
 
     Safe at any time and on any run: if there is one already, the second leaves at once. The process forks once more, so
@@ -38,7 +38,7 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str], *, program: Path =
         OperationError: it could not take over the run; its own words are in ``supervisor.log``.
     """
     require_trust(run)
-    command = [sys.executable, "-I", "-S", str(program), str(run.path)]
+    command = [sys.executable, "-I", "-S", str(PROGRAM), str(run.path)]
     log = open_supervisor_log(run)
     try:
         child = subprocess.Popen(

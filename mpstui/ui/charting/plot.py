@@ -80,9 +80,9 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
         values += [value for position, value in pairs if left <= position <= right]
     lines = height - 2 - len(said_lines(data, width, height))
     axis = value_scale(values, view.log, lines)
-    if data.pinned is None or not pinned_values(data.pinned, left, right):
+    theirs = pinned_values(data.pinned, left, right) if data.pinned is not None else []
+    if not theirs:
         return Frame(Scale(left, right), axis, width - GUTTER, lines)
-    theirs = pinned_values(data.pinned, left, right)
     both = value_scale([*values, *theirs], view.log, lines)
     own = value_scale(theirs, None, lines)
     # One axis where both are told by it: neither may shrink to less than a third of the height.

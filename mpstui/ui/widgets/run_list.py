@@ -23,6 +23,8 @@ _BRAND = (Span(" mpstui", "brand"), Span("  "))
 
 
 class TopLine(LinePanel):
+    """The line above the list: what needs attention, the machine, and how many runs there are."""
+
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
     marked = ""
@@ -229,9 +231,7 @@ class RunTable(LinePanel):
 
     def sort(self, column: str) -> None:
         """Sort by a column; if it is sorted by that already, the other way round."""
-        from ...core.runs.listing import BUILT_IN
-
-        if column != "trend" or column not in BUILT_IN:
+        if column != "trend":  # a curve has no order
             same = column == self.view.sort
             self.want(self.view._replace(sort=column, reverse=same and not self.view.reverse))
 
