@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ..core.actions import BY_ID
+from ..core.model.snapshot import Availability
 from .messages import DiagnosisReady, RequestAnswered, SettingsMistaken
 from .rows import clean
 
 if TYPE_CHECKING:
-    from ..core.actions import Question
+    from ..core.actions import Action, Question
     from ..core.diagnosis.model import EvidenceLine, Finding
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from .messages import Severity
     from .services import Services
     from .toasts import Toasts, Undo
+    from .widgets.failure_card import Failure
     from .workers.requests import RequestWorker
 
 
@@ -123,6 +126,20 @@ class AppState:
         """What a rehearsal of a changed launch has shown, if there was one."""
         return self._rehearsed.get((snapshot.run, snapshot.attempts))
 
+    def failure(self, snapshot: RunSnapshot) -> Failure:
+        """What the card of a run that has failed shows."""
+        from .widgets.failure_card import Failure  # most first frames show none
+
+        return Failure(
+            snapshot,
+            self.findings(snapshot),
+            on_cpu=allowed(snapshot, BY_ID["restart_cpu"]).ok,
+            exception=self.last_exception(snapshot),
+            cure=self.cure(snapshot),
+            fixable=allowed(snapshot, BY_ID["fix"]).ok,
+            tried=self.rehearsed(snapshot),
+        )
+
     def note_diagnosis(self, message: DiagnosisReady) -> None:
         self._findings[message.run, message.attempts] = message.findings
         self._exceptions[message.run, message.attempts] = message.exception
@@ -151,3 +168,8 @@ class AppState:
         order = [item.run for item in self.snapshots or ()]
         place = order.index(run) + by if run in order else -1
         return order[place] if 0 <= place < len(order) else None
+
+
+def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
+    """Whether an action can work for a run, as found out when the run was read."""
+    return snapshot.available.get(action.id, Availability(False, "the run is still being read"))

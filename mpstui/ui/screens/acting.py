@@ -13,9 +13,9 @@ from textual import on
 from ...core import present as shown
 from ...core.actions import ACTIONS, BY_ID, Action, Question, RunFacts, pasted
 from ...core.model.errors import OperationError
-from ...core.model.snapshot import Availability
 from ...core.present import failed_or_stuck
 from ..bindings import Key
+from ..context import allowed
 from ..messages import DetailsRead, RemovalExamined, RunsLookedInto, Toast
 from ..rows import clean
 from ..toasts import ANY_RUN
@@ -387,11 +387,6 @@ class ActingScreen(PictureScreen):
 def meant(snapshot: RunSnapshot, action: Action) -> Action:
     """The action that a key stands for on this run: one key both pauses and continues."""
     return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
-
-
-def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
-    """Whether an action can work for a run, as found out when the run was read."""
-    return snapshot.available.get(action.id, Availability(False, "the run is still being read"))
 
 
 def _refusal(snapshot: RunSnapshot, action: Action) -> str:

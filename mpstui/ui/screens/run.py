@@ -12,18 +12,16 @@ from textual import on
 from textual.app import ComposeResult
 from textual.events import Resize
 
-from ...core.actions import BY_ID
 from ...core.present import needs_explaining, newest_logged
 from ..bindings import Scope, bindings, footer_keys, log_footer_keys
 from ..messages import GhostReady, RequestAnswered, SystemReady
 from ..panels import RunFacts, RunPanel
 from ..rows import clean
-from ..widgets.failure_card import Failure, FailureCard, card_lines, offers
+from ..widgets.failure_card import FailureCard, card_lines, offers
 from ..widgets.lines import KeyLine
 from ..widgets.search_line import SearchLine
 from ..workers.runs import Focus
 from ..workers.window import WindowWorker
-from .acting import allowed
 from .labelling import Label, edit_label
 from .moments import Moments
 from .picking import PickingScreen
@@ -147,12 +145,7 @@ class RunScreen(PickingScreen):
             panel.take_lines(0)
             self._card_lines = 0
             return
-        state, on_cpu = self.context.state, allowed(snapshot, BY_ID["restart_cpu"]).ok
-        fixable = allowed(snapshot, BY_ID["fix"]).ok
-        findings, exception = state.findings(snapshot), state.last_exception(snapshot)
-        failure = Failure(
-            snapshot, findings, on_cpu, exception, state.cure(snapshot), fixable, state.rehearsed(snapshot)
-        )
+        failure = self.context.state.failure(snapshot)
         width, height = self.size
         plan = run_layout(width, height)
         lines = card_lines(failure, width, plan.card, plan.most_card)

@@ -21,7 +21,6 @@ from ..widgets.peek import Peek, next_in, peek_height
 from ..widgets.run_list import RunTable, TopLine
 from ..widgets.search_line import FilterLine
 from ..workers.runs import Focus
-from .acting import allowed
 from .arranging import ArrangingScreen
 from .labelling import Label, edit_label
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from ...core.runs.listing import Group
     from ..context import Context
     from ..messages import SystemReady
-    from ..widgets.failure_card import Failure
     from .palette import Entry
 
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
@@ -185,7 +183,7 @@ class RunsScreen(ArrangingScreen):
     def show_selected(self) -> None:
         selected, peek = self.acting_on, self.query_one(Peek)
         fails = selected is not None and peek.display and needs_explaining(selected)
-        failure = self._failure(selected) if selected is not None and fails else None
+        failure = self.context.state.failure(selected) if selected is not None and fails else None
         group = self._selected_group
         waiting = selected if group is None else next_in(group)
         waits = waiting is not None and waiting.queue is not None and peek.display
@@ -193,15 +191,6 @@ class RunsScreen(ArrangingScreen):
         like = tuple(one for one in known if waiting is not None and one.profile == waiting.profile)
         peek.show(selected, failure, group, like)
         self.query_one(KeyLine).name_keys(self.key_labels())
-
-    def _failure(self, selected: RunSnapshot) -> Failure:
-        from ..widgets.failure_card import Failure
-
-        findings, state = self.context.state.findings(selected), self.context.state
-        on_cpu = selected.state.active or allowed(selected, BY_ID["restart_cpu"]).ok
-        fixable, exception = allowed(selected, BY_ID["fix"]).ok, state.last_exception(selected)
-        tried = state.rehearsed(selected)
-        return Failure(selected, findings, on_cpu, exception, state.cure(selected), fixable, tried)
 
     def on_mount(self) -> None:
         self.set_interval(_AGE_SECONDS, self._grow_older)
