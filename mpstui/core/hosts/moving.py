@@ -182,20 +182,21 @@ class Mover:
         wishes: dict[str, Any] = {"device": device, "on": on, "job": dict(job or {})}
         asked = {"run": survey["run"], "bytes": survey["bytes"] + code["bytes"], "cwd": "", **wishes}
         expected = self._target.ask("expect", {**asked, "launch": survey["launch"], "places": self._paths})
+        trained_on = device or expected["device"]
         return MovePlan(
-            survey["run"],
-            survey["name"],
-            survey["step"],
-            survey["active"],
-            survey["costs"],
-            device or expected["device"],
-            len(code["lacking"]),
-            code["bytes"],
-            survey["bytes"],
-            tuple(expected["warnings"]),
-            {**wishes, "device": device or expected["device"]},
-            survey,
-            code,
+            run=survey["run"],
+            name=survey["name"],
+            step=survey["step"],
+            active=survey["active"],
+            costs=survey["costs"],
+            device=trained_on,
+            code_files=len(code["lacking"]),
+            code_bytes=code["bytes"],
+            run_bytes=survey["bytes"],
+            warnings=tuple(expected["warnings"]),
+            wishes={**wishes, "device": trained_on},
+            survey=survey,
+            code=code,
         )
 
     def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
