@@ -312,6 +312,7 @@ def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
 
 
 def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
+    """A note if other programs ran during the benchmark."""
     if found.busy:
         busy = f"load {found.load_average:.1f} on {found.cores} cores"
         longer = "times are longer and vary more than when idle"

@@ -181,6 +181,7 @@ def as_json(found: ParsedLog) -> dict[str, object]:
 
 
 def as_table(found: ParsedLog) -> str:
+    """What was read, as a table for people."""
     from ..core.formats.points import ParsedLog
 
     if found == ParsedLog():

@@ -96,6 +96,7 @@ def _worked_until(snapshot: RunSnapshot) -> float:
 
 
 def time_text(seconds: float | None) -> str:
+    """A duration in words."""
     return "time unknown" if seconds is None else duration(seconds)
 
 
@@ -139,6 +140,7 @@ def saves_when_stopped(snapshot: RunSnapshot) -> bool:
 
 
 def is_shipped_trainer(argv: Sequence[str]) -> bool:
+    """Whether a command starts one of our trainers."""
     return any(word == "-m" and after in _SHIPPED_TRAINERS for word, after in pairwise(argv))
 
 

@@ -41,6 +41,7 @@ def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
 
 
 def left(queue: Queue, run: str) -> Queue:
+    """The queue without ``run``."""
     return queue._replace(order=[name for name in queue.order if name != run])
 
 

@@ -212,6 +212,7 @@ def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
 
 
 def from_pmset(text: str) -> SleepSettings:
+    """What ``pmset -g`` prints."""
     values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
     mode = values.get("lowpowermode", values.get("powermode"))
     return SleepSettings(

@@ -74,6 +74,7 @@ def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> int:
+    """Print one JSON object: ``facts`` about torch, or the ``test`` of a device, with ``train`` of a training too."""
     gc.disable()
     try:
         torch = importlib.import_module("torch")

@@ -80,6 +80,7 @@ def told(value: float, digits: int | None) -> Tree:
 
 
 def number(tree: Tree) -> float:
+    """A number, also one that is not finite, which travels as a word; raises :class:`Malformed` for anything else."""
     if isinstance(tree, str) and tree in _NOT_FINITE:
         return _NOT_FINITE[tree]
     if isinstance(tree, (int, float)) and not isinstance(tree, bool):
@@ -88,6 +89,8 @@ def number(tree: Tree) -> float:
 
 
 class Scalar(Form[Any]):
+    """A value that JSON has as it is; of numbers, also those that are not finite."""
+
     def __init__(self, kind: Any) -> None:
         self.kind = kind
 
@@ -166,6 +169,8 @@ class Choice(Form[Any]):
 
 
 class Text(Form[T]):
+    """A value that travels as a text, such as a path."""
+
     def __init__(self, kind: type[T], write: Callable[[T], str], read: Callable[[str], T]) -> None:
         self._kind, self._write, self._read = kind, write, read
 

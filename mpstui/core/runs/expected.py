@@ -14,6 +14,8 @@ _NEWEST = 9
 
 
 class Expected(NamedTuple):
+    """How long a run probably takes."""
+
     seconds: float
     """Of one run."""
     runs: int

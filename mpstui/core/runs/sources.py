@@ -177,6 +177,7 @@ def open_source(file: FollowedFile, pattern: str | None) -> ConsoleSource | Metr
 
 
 def bytes_at(path: Path, offset: int, length: int) -> bytes:
+    """The bytes there, as many as there are; none if the file cannot be read."""
     try:
         with storage.open_file(path) as file:
             return os.pread(file.fileno(), length, offset)

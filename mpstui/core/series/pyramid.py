@@ -233,6 +233,7 @@ def split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
+    """The columns of all parts, one after the other."""
     return Columns(*(array("d", chain.from_iterable(columns)) for columns in zip(*parts, strict=True)))
 
 
@@ -244,6 +245,7 @@ def thinned(columns: Columns, most: int) -> Columns:
 
 
 def means(columns: Columns) -> array[float]:
+    """The mean of each column; NaN where most of its points are not finite."""
     places = zip(columns.total, columns.good, columns.bad, strict=True)
     return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
 

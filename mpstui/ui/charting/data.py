@@ -123,6 +123,7 @@ def is_of_the_agent(snapshot: RunSnapshot) -> bool:
 
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
+    """The curve of a metric, and of its validation metric if it has one, by step."""
     shown: SeriesView | None = snapshot.series.get(name)
     over = validations(snapshot)
     evaluation = next((snapshot.series[above] for above, below in over.items() if below == name), None)

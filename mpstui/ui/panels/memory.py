@@ -37,6 +37,8 @@ _WINDOWS = (
 
 
 class MemoryPanel(RunPanel):
+    """How near it is to a limit of memory, the amounts that decide this, and their course."""
+
     drawn_from = (
         *(f"snapshot.{name}" for name in ("state", "pid", "numbers.memory", "numbers.device")),
         *("snapshot.ranks", "beats", "system", "tree", "telemetry", "cleared", "prices", "moment"),
@@ -131,6 +133,7 @@ def not_measured(amounts: Iterable[Amount], width: int) -> list[Row]:
 
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
+    """Its recorded memory, the oldest first."""
     return facts.telemetry.memory if facts.telemetry else ()
 
 

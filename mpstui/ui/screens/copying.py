@@ -56,6 +56,7 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
 
 @cache
 def draws_png() -> bool:
+    """Whether what draws PNG files is installed."""
     return find_spec("PIL") is not None
 
 

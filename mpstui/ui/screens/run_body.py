@@ -91,6 +91,7 @@ def run_layout(width: int, height: int) -> RunLayout:
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
+    """The panels that are shown at once."""
     if zoomed or shape is Shape.TINY:
         return frozenset({current})
     return frozenset(PANELS) if shape is Shape.WIDE else frozenset({"chart", current})

@@ -40,6 +40,8 @@ class Failure:
 
 
 class FailureCard(LinePanel):
+    """The card of a run that failed or is stuck."""
+
     failure: Failure | None = None
 
     def show(self, failure: Failure) -> None:

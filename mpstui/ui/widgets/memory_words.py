@@ -101,6 +101,7 @@ def ranks(snapshot: RunSnapshot) -> Iterator[tuple[Span, ...]]:
 
 
 def verdict(facts: RunFacts) -> tuple[Span, ...]:
+    """How far it is from the nearest limit, or when it will reach it."""
     found = facts.telemetry.headroom if facts.telemetry else None
     if found is None:
         return Span("headroom n/a", "faint"), Span(f"  {_why_no_headroom(facts)}", "faint")
