@@ -130,11 +130,7 @@ class MetricGrid(PixelPanel):
             reading_on = self._snapshot is None or self._snapshot.loading or self._snapshot.brief
             ended = self._snapshot is not None and has_said_all(self._snapshot)
             return [row((" reading …" if reading_on else f" {none_reported('metrics', ended=ended)}", "dim"))]
-        across, down = arrangement(len(self._names), width, height)
-        start = self._at // (across * down) * across * down
-        shown = self._names[start : start + across * down]
-        down = min(down, ceil(len(shown) / across))
-        cell_width = (width - (across - 1)) // across
+        shown, across, down, cell_width = self._page(width, height)
         drawn: list[Row] = []
         self._places = {}
         for line in range(down):
@@ -241,6 +237,13 @@ class MetricGrid(PixelPanel):
         step = nice_step((max(known) - min(known)) / 40)
         return min(known), ceil(max(known) / step) * step
 
+    def _page(self, width: int, height: int) -> tuple[list[str], int, int, int]:
+        """The names on the page in view, how many charts stand side by side and below each other, and their width."""
+        across, down = arrangement(len(self._names), width, height)
+        start = self._at // (across * down) * across * down
+        shown = self._names[start : start + across * down]
+        return shown, across, min(down, max(1, ceil(len(shown) / across))), (width - (across - 1)) // across
+
     def _thinned(self, curve: SeriesView, most: int) -> SeriesView:
         known = self._thin.get(curve.name)
         if known is None or known[0] is not curve or known[1] != most:
@@ -252,11 +255,7 @@ class MetricGrid(PixelPanel):
     def _hit(self, x: int, y: int) -> tuple[str, int] | None:
         """The chart under the mouse, and the column in it."""
         width, height = self.rows_size
-        across, down = arrangement(len(self._names), width, height)
-        start = self._at // (across * down) * across * down
-        shown = self._names[start : start + across * down]
-        down = min(down, ceil(len(shown) / across)) if shown else 1
-        cell_width = (width - (across - 1)) // across
+        shown, across, down, cell_width = self._page(width, height)
         y -= 1 if self.titled else 0
         tall = height % down * (height // down + 1)
         line = y // (height // down + 1) if y < tall else (y - tall) // max(1, height // down) + height % down
