@@ -137,12 +137,12 @@ class NumberWitnesses(NamedTuple):
             first: who gave the count, which is ``now``.
             alike: the program prints the steps that the agent counts.
         """
-        beside = (first or self.own, self.printed) if alike else (first or self.own,)
-        totals = (*beside, self.program, self.asked, self.printed, self.own, *((self.parsed,) if first else ()))
+        parsed, beside = self.parsed, (first or self.own, self.printed) if alike else (first or self.own,)
+        totals = (*beside, self.program, self.asked, self.printed, self.own, *((parsed,) if first else ()))
         from_zero = first is self.own and self.counts_anew and self.resumed and not alike
         for one in totals[:1] if from_zero else totals:
             planned = _COUNTS[count](one.says.get(f"{count}s"))
-            if one in (self.asked, self.parsed):
+            if one in (self.asked, parsed):
                 planned = self._asked(count, planned, first, now or 0)
             if count == "step" and planned is not None and now == planned + 1:
                 planned += 1  # the loop ends with `if step > max_steps: break`
