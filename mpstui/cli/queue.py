@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.launching.record import read_run
 from ..core.model.errors import UsageError
-from ..core.model.snapshot import ordinal
+from ..core.model.queue_place import ordinal
 from ..core.runs.find import find_run
 from ..core.runs.queueing import Group, find_group, list_groups, move_run, set_paused, set_slots
 from ..wire.jobs import EngineRule

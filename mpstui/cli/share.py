@@ -60,7 +60,7 @@ def run_report(args: argparse.Namespace) -> int:
     target = _target(args.output, snapshots, "html")
     reload = args.every if args.follow else None
     while True:
-        live = [one for one in snapshots if one.state.active]
+        live = [one for one in snapshots if not one.is_over]
         text = page(snapshots, reload_seconds=reload, title=args.title)
         try:
             write_file(target, text.encode("utf-8", "replace"))

@@ -173,25 +173,27 @@ BADGES: dict[State | Health, StatusBadge] = {
     State.STOP_FAILED: StatusBadge("!", "won't stop", "bad", "some of its processes could not be ended"),
     State.DEPENDENCY_FAILED: StatusBadge("✗", "blocked", "bad", "a run it waited for did not end as required"),
     State.UNREADABLE: StatusBadge("!", "unreadable", "bad", "records damaged, or from a newer mpstui"),
-    State.WATCHED: StatusBadge("◉", "external", "good", "not started by mpstui; nothing more is known"),
+    State.WATCHED: StatusBadge("◉", "external", "quiet", "not started by mpstui; nothing more is known"),
     State.RUNNING: StatusBadge("●", "running", "good", "its processes live; nothing more is known"),
 }
 """Every state and health, in the order in which runs go through them."""
 UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is silent; the rest is as then")
+SILENT = StatusBadge("○", "silent", "quiet", "external; wrote nothing for unusually long")
+ENDED = StatusBadge("□", "ended", "quiet", "external; its program ended, unknown how")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted or moved")
 MOVED = StatusBadge("→", "moved", "quiet", "goes on elsewhere, cannot be started here")
 CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled, not through mpstui")
 FINISHING = StatusBadge("◕", "finishing", "busy", "training done, its process still lives")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps; its newest loss is NaN or inf")
-_SHOWN_BEHIND: dict[State | Health, StatusBadge] = {
-    Health.TRAINING: NAN_LOSS,
-    Health.SAVING: FINISHING,
-    State.WATCHED: GONE,
-    Health.SLEPT: UNHEARD,
-    State.STOPPED: MOVED,
-    State.KILLED: CANCELLED,
+_SHOWN_BEHIND: dict[State | Health, tuple[StatusBadge, ...]] = {
+    Health.TRAINING: (NAN_LOSS,),
+    Health.SAVING: (FINISHING,),
+    State.WATCHED: (SILENT, ENDED, GONE),
+    Health.SLEPT: (UNHEARD,),
+    State.STOPPED: (MOVED,),
+    State.KILLED: (CANCELLED,),
 }
-"""Badges for more than a state alone tells; the help lists each after a related one."""
+"""Badges for more than a state alone tells; the help lists them after a related one."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
@@ -208,8 +210,7 @@ def until(run: RunSnapshot, now: float) -> float | None:
     sees any more, their last change."""
     if run.ended is not None:
         return run.ended
-    is_unseen = run.state is State.WATCHED and run.health is None
-    return now if run.state.active and not is_unseen else run.updated
+    return now if run.is_live or run.state is State.QUEUED else run.updated
 
 
 def badge(snapshot: RunSnapshot) -> StatusBadge:
@@ -233,6 +234,10 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
     if snapshot.state in _HEALTH_SHOWS_IN and snapshot.health is not None:
         moves_for_nothing = snapshot.health in _MOVING and not snapshot.numbers.loss_is_finite
         return NAN_LOSS if moves_for_nothing else BADGES[snapshot.health]
+    if snapshot.state is State.WATCHED and snapshot.is_over:
+        return ENDED
+    if snapshot.silent:
+        return SILENT
     return BADGES[snapshot.state]
 
 
@@ -240,8 +245,7 @@ def legend() -> Iterator[StatusBadge]:
     """Every badge, for the help."""
     for known, shown in BADGES.items():
         yield shown
-        if known in _SHOWN_BEHIND:
-            yield _SHOWN_BEHIND[known]
+        yield from _SHOWN_BEHIND.get(known, ())
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:

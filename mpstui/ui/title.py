@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..core import present as shown
-from ..core.model.snapshot import State
 from .alarms import BELL, ESC, passed_on
 from .rows import clean
 
@@ -60,7 +59,7 @@ class Title:
 
 def in_focus(snapshots: Sequence[RunSnapshot], place: str) -> RunSnapshot | None:
     """The run in view; on the list, the only one that is live."""
-    live = [one for one in snapshots if one.state.active and one.state is not State.QUEUED]
+    live = [one for one in snapshots if one.is_live]
     seen = [one for one in snapshots if one.run == place] or (live if len(live) == 1 else [])
     return seen[0] if seen else None
 
@@ -69,7 +68,7 @@ def title(snapshots: Sequence[RunSnapshot], run: RunSnapshot | None) -> str:
     """``63 % 0.9142 resnet · 3m 42s``; what is not known is left out."""
     if run is None:
         worst = [f"{count} {look.word}" for count, look in shown.attention(snapshots)]
-        live = sum(one.state.active and one.state is not State.QUEUED for one in snapshots)
+        live = sum(one.is_live for one in snapshots)
         return " · ".join([*worst, *([f"{live} live"] if live else []), "mpstui"])
     look, name = shown.badge(run), clean(run.name, 40)
     if not run.state.active or shown.needs_attention(run):

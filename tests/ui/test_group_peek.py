@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.listing import Group, groups_of
 from mpstui.ui.widgets.group_peek import MOST_CURVES, chosen, group_peek
 from mpstui.ui.widgets.peek import Peek, peek

@@ -10,7 +10,8 @@ import pytest
 
 from mpstui.core.launching.actions import Actions
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.ui.services import Services
 from mpstui.ui.widgets.peek import peek
 from mpstui.ui.widgets.run_row import run_row

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpstui.core.model.snapshot import Health, Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import Health, Numbers, RunSnapshot, State
 from mpstui.core.runs.listing import Group, ListView
 from mpstui.ui.rows import width_of
 from mpstui.ui.widgets.run_header import header, progress

@@ -18,6 +18,7 @@ from .kept import Kept
 from .moment import UNIX as UNIX
 from .moment import Moment as Moment
 from .moves import Moving
+from .queue_place import QueuePlace
 
 
 class State(StrEnum):
@@ -72,39 +73,6 @@ class Health(StrEnum):
     HUNG = "hung"
     PAUSED = "paused"
     SLEPT = "slept"
-
-
-class QueuePlace(NamedTuple):
-    """Where a queued run stands."""
-
-    group: str | None = None
-    """None: it waits only for other runs."""
-    number: int | None = None
-    """Its place among the waiting runs of the group, 1 being the next; None while it has not joined the queue."""
-    paused: bool = False
-    """Nothing of the group starts."""
-    after: tuple[str, ...] = ()
-    """Names of the runs whose end it waits for."""
-    behind: tuple[str, ...] = ()
-    """Names of the runs of its group that are running, and of those that start before it."""
-    starts_in: float | None = None
-    """About how many seconds until its turn; None: unknown."""
-
-    def sentence(self) -> str:
-        """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
-        if self.after:
-            parts = [f"after {', '.join(self.after)}"]
-        elif self.group is not None:
-            parts = [f"{ordinal(self.number)} in {self.group}" if self.number else f"in {self.group}"]
-        else:
-            parts = []
-        return f"{' · '.join(parts)} (paused)".lstrip() if self.paused else " · ".join(parts)
-
-
-def ordinal(number: int) -> str:
-    """``1st 2nd 3rd 4th ... 11th ... 21st``."""
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,6 +303,8 @@ class RunSnapshot:
     """What can be done with it now, by action; filled by the monitor for the runs in focus."""
     gone: bool = False
     """What is watched existed, and no longer does."""
+    silent: bool = False
+    """Of a run that mpstui did not start: nothing was written for longer than before; whether it goes on is unknown."""
     unread: bool = False
     """There is something to read its numbers from, and none of it has been read."""
 
@@ -362,6 +332,18 @@ class RunSnapshot:
     def is_ours(self) -> bool:
         """Whether mpstui started it: only then is its folder a run directory."""
         return self.state is not State.WATCHED and self.store is None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether something of it runs now; of a run that mpstui did not start, whether anything shows that."""
+        if self.state is State.WATCHED:
+            return self.health is not None
+        return self.state.active and self.state is not State.QUEUED
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of itself: it has ended, or every process that wrote a foreign run has."""
+        return not self.state.active or (self.state is State.WATCHED and self.ended is not None)
 
     @property
     def is_elsewhere(self) -> bool:

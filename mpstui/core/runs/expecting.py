@@ -6,7 +6,8 @@ import heapq
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from ..model.snapshot import QueuePlace, RunSnapshot, State
+from ..model.queue_place import QueuePlace
+from ..model.snapshot import RunSnapshot, State
 from .lasting import lasted
 
 Groups = Mapping[str, str | None]

@@ -61,7 +61,7 @@ class Group(NamedTuple):
     @property
     def live(self) -> int:
         """How many are running now."""
-        return sum(one.state.active and one.state is not State.QUEUED for one in self.runs)
+        return sum(one.is_live for one in self.runs)
 
 
 class Line(NamedTuple):

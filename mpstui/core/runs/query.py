@@ -128,7 +128,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
     numbers, look = snapshot.numbers, badge(snapshot)
     settings = settings_of(snapshot)
     told = (snapshot.run, snapshot.name, str(snapshot.state), look.word, *map(settings.get, ("profile", "device")))
-    live = ("live",) if snapshot.state.active and snapshot.state is not State.QUEUED else ()
+    live = ("live",) if snapshot.is_live else ()
     odd = () if numbers.loss_is_finite else ("nan", "loss=nan", NOT_FINITE)
     odd = (*odd, "training") if look is NAN_LOSS else odd
     measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epochs", "step", "steps")}

@@ -21,7 +21,7 @@ from ...wire.storage import UnreadableRecord
 from ...wire.trust import distrust_of_any
 from ..model.errors import OperationError, UsageError
 from ..model.home import HINT_OWN, Home
-from ..model.snapshot import QueuePlace
+from ..model.queue_place import QueuePlace
 from .find import run_name
 from .waiting import is_waiting
 

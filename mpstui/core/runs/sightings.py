@@ -1,7 +1,7 @@
-"""Who was seen to write the runs of other tools: kept in the home, so that whoever looks next knows it too.
+"""What was seen of the runs of other tools, who writes them and how they grow: kept in the home for whoever looks next.
 
 One file holds all of them. Losing it costs only what nobody sees any more: a run without a recorded end is then
-external, not lost.
+external, not lost, and one that grows unseen until somebody has looked twice.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from ...wire.liveness import ProcessIdentity
 MOST_KEPT = 2000
 """Runs, those whose writers were seen last."""
 _MOST_BYTES = 1 << 20
+_GREW = "\0grew"
+"""In the key of a growth."""
 
 
 class Sighting(NamedTuple):
@@ -29,6 +31,15 @@ class Sighting(NamedTuple):
     """The boot of the machine on which they ran."""
     ended: float | None = None
     """Unix seconds, when they were first found to have ended; None: they lived."""
+
+
+class Growth(NamedTuple):
+    """How the files of one run grew."""
+
+    moved: float
+    """When they were last written, Unix seconds."""
+    pauses: tuple[float, ...]
+    """Seconds between the newest times that they were seen to be written; empty: they were seen once."""
 
 
 class Sightings:
@@ -50,12 +61,29 @@ class Sightings:
             return None
 
     def keep(self, files: Sequence[Path], seen: Sighting | None) -> None:
-        """Remember it, or that it is out of date; a disk that accepts nothing costs only memory."""
+        """Remember it, or that it is out of date."""
+        told = seen and {"writers": [list(one) for one in seen.writers], "boot": seen.boot, "ended": seen.ended}
+        self._keep(self._key(files), told)
+
+    def find_growth(self, place: Path) -> Growth | None:
+        """How the run that is named so was last seen to grow."""
+        try:
+            found = self._held()[self._key([place], _GREW)]
+            return Growth(float(found["moved"]), tuple(float(one) for one in found["pauses"]))
+        except (LookupError, TypeError, ValueError):
+            return None
+
+    def keep_growth(self, place: Path, seen: Growth) -> None:
+        """Remember it."""
+        self._keep(self._key([place], _GREW), {"moved": seen.moved, "pauses": list(seen.pauses)})
+
+    def _keep(self, key: str, told: dict[str, Any] | None) -> None:
+        """A disk that accepts nothing costs only memory."""
         self._known = None  # others may have seen more since
-        known, key = self._held(), self._key(files)
+        known = self._held()
         before = known.pop(key, None)
-        if seen is not None:
-            known[key] = {"writers": [list(one) for one in seen.writers], "boot": seen.boot, "ended": seen.ended}
+        if told is not None:
+            known[key] = told
         elif before is None:
             return
         with contextlib.suppress(OSError):
@@ -63,13 +91,13 @@ class Sightings:
             kept = dict([*known.items()][-MOST_KEPT:])
             storage.write_bytes(self._path, json.dumps(kept).encode(), sync=False)
 
-    def _key(self, files: Iterable[Path]) -> str:
+    def _key(self, files: Iterable[Path], of: str = "") -> str:
         """The machine stands in it by both its names: containers of one image share the first, and not the second."""
         import hashlib  # the first frame of a list need not wait for it
 
         self._machine = self._machine or f"{liveness.machine_id()}\0{os.uname().nodename}"
         names = "\0".join(sorted(map(os.path.realpath, files)))
-        return hashlib.blake2b(f"{self._machine}\0{names}".encode("utf-8", "replace"), digest_size=12).hexdigest()
+        return hashlib.blake2b(f"{self._machine}{of}\0{names}".encode("utf-8", "replace"), digest_size=12).hexdigest()
 
     def _held(self) -> dict[str, Any]:
         if self._known is None:

@@ -60,7 +60,7 @@ class StoredReader(ForeignReader):
         self, stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
     ) -> None:
         """``kept``: what others have found in long runs."""
-        super().__init__(machine, columns)
+        super().__init__(machine, Path(stored.key), columns)
         self.stored = stored
         self._kept = kept
         self._best: BestReader | None = None
@@ -231,9 +231,10 @@ class StoredReader(ForeignReader):
         told, updated, external = self._told, self._updated(), self.external
         condition = self._foreign_condition(ended=told.state is not None)
         numbers = self._numbers(moving=condition.moves)
-        lost = told.state is None and self.writes is False and self.stored.records_ends
+        is_left = told.state is None and self.writes is False
+        lost = is_left and self.stored.records_ends
         curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
-        if ended is None and lost:
+        if ended is None and is_left:
             ended = updated
         elif ended is None and told.state is not None:
             ended = told.started + told.runtime if told.started and told.runtime else updated
@@ -242,6 +243,7 @@ class StoredReader(ForeignReader):
             self._snapshot(told.state or (State.LOST if lost else State.WATCHED), self._reason(updated)),
             health=condition.health,
             health_note=condition.note,
+            silent=condition.silent and condition.health is None,
             numbers=replace(numbers, done=True) if told.state is State.FINISHED else numbers,
             updated=updated,
             series=dict(sorted(curves.items(), key=lambda curve: curve[0].startswith(SYSTEM))),
@@ -267,6 +269,12 @@ class StoredReader(ForeignReader):
         """Of files that others write too only what it logged itself tells that it moves."""
         newest = number(self.external.newest.get("time")) if self.external is not None else None
         return [newest] if newest is not None and self.stored.is_shared else super()._written()
+
+    @property
+    def _gone(self) -> str:
+        if not self.stored.is_shared:
+            return super()._gone
+        return f"process {self._writers.gone}, the last to write {self.stored.path.name}, has ended"
 
     def _sees_writer(self) -> bool | None:
         lives = super()._sees_writer()
@@ -302,7 +310,7 @@ class StoredReader(ForeignReader):
         if told.state is not None:
             return f"{store} has recorded its end: {told.says or told.state}"
         says = f"{store} says {told.says}" if told.says else f"{store} has recorded no end"
-        says = f"{says}; process {self._writers.gone}, which wrote it, has ended" if self.writes is False else says
+        says = f"{says}; {self._gone}" if self.writes is False else says
         return f"{says}; {written_ago(self.machine.clock() - updated)}" if updated is not None else says
 
 

@@ -104,7 +104,7 @@ class RunStream:
     @property
     def has_settled(self) -> bool:
         """Whether nothing more will come, unless somebody starts it again."""
-        over = self._run is None and self.snapshot is not None and not self.snapshot.state.active
+        over = self._run is None and self.snapshot is not None and self.snapshot.is_over
         return over or self.reader.settled
 
     def read(self) -> Iterator[Told]:

@@ -34,7 +34,7 @@ class WatchedReader(ForeignReader):
     """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed."""
 
     def __init__(self, path: Path, machine: LocalMachine, columns: int | None = None) -> None:
-        super().__init__(machine, columns)
+        super().__init__(machine, path, columns)
         self.path = path
         self._log: Path | None = None
         self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
@@ -146,6 +146,8 @@ class WatchedReader(ForeignReader):
             settings=self._arguments,
             log_exception=exception,
             gone=self._was_there and not there,
+            silent=condition.silent and condition.health is None,
+            ended=updated if self.writes is False and condition.health is None else None,
         )
 
     def _written_files(self) -> Sequence[Path]:

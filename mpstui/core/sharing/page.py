@@ -56,7 +56,7 @@ def page(
     now = time.time() if now is None else now
     title = title or " · ".join(dict.fromkeys(one.name for one in snapshots[:4])) + (" …" if len(snapshots) > 4 else "")
     names = [without_the_user(name, snapshots) for name in _names(snapshots)]
-    live = [one for one in snapshots if one.state.active]
+    live = [one for one in snapshots if not one.is_over]
     made = f"{time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(now))} · mpstui {__version__}"
     body = [
         f"<header><h1>{_text(title)}</h1>",

@@ -72,7 +72,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
         tags=snapshot.tags,
         note=snapshot.note,
         started=snapshot.started or next((row.time for row in rows if row.time), snapshot.updated) or 0.0,
-        ended=snapshot.ended,
+        ended=snapshot.ended if snapshot.state is not State.WATCHED else None,  # how is unknown, and these want to know
         rows=rows,
         counts_rows=counts_rows,
         checkpoints=[one for one in snapshot.checkpoints if one.complete],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import combinations_with_replacement, zip_longest
 
 from ...core.present import legend
 from ..bindings import KEYS, Scope
@@ -54,8 +54,8 @@ def _columns(width: int) -> int:
 
 
 def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
-    """The keys of the screen, then those of other screens; the states stand behind the first ones where that makes the
-    lowest page.
+    """The keys of the screen, then those of other screens; panels and states behind the first ones, where that makes
+    the lowest page.
     """
     own = tuple(dict.fromkeys((Scope.EVERYWHERE, *here)))
     blocks = []
@@ -64,10 +64,15 @@ def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
         blocks.append(_block(scope.value, keys, cells))
     numbered = enumerate(panels().items(), start=1)
     places = [(str(number), "key", name, "strong", panel.help) for number, (name, panel) in numbered]
-    blocks.insert(len(own), _block("panels of a run", places, cells))
+    numbers = _block("panels of a run", places, cells)
     badges = [(one.glyph, one.tone, one.word, "", one.meaning) for one in legend()]
     states = _block("what a run is doing", badges, cells)
-    orders = [[*blocks[:place], states, *blocks[place:]] for place in range(len(own), len(blocks) + 1)]
+    anywhere = range(len(own), len(blocks) + 1)
+    orders = (
+        [*blocks[:first], one, *blocks[first:second], other, *blocks[second:]]
+        for one, other in ((numbers, states), (states, numbers))
+        for first, second in combinations_with_replacement(anywhere, 2)
+    )
     return min(orders, key=lambda order: _least(order, count))
 
 

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.events import Resize
 
 from ...core.actions import BY_ID
-from ...core.model.snapshot import ordinal
+from ...core.model.queue_place import ordinal
 from ...core.present import needs_attention, needs_explaining
 from ..bindings import Key, Scope, bindings, footer_keys
 from ..messages import MoveExamined, Toast
@@ -25,7 +25,8 @@ from .arranging import ArrangingScreen
 from .labelling import Label, edit_label
 
 if TYPE_CHECKING:
-    from ...core.model.snapshot import QueuePlace, RunSnapshot
+    from ...core.model.queue_place import QueuePlace
+    from ...core.model.snapshot import RunSnapshot
     from ...core.runs.listing import Group
     from ..context import Context
     from ..messages import SystemReady

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...core.model.jobs import JobView
-    from ...core.model.snapshot import QueuePlace, RunSnapshot
+    from ...core.model.queue_place import QueuePlace
+    from ...core.model.snapshot import RunSnapshot
     from ...core.runs.listing import Group
     from .failure_card import Failure
 

@@ -71,7 +71,7 @@ def top_line(
     for place, (count, look) in enumerate(attention(snapshots)):
         left += [Span(" · ", "faint")] if place else []
         left.append(Span(f"{look.glyph} {count} {look.word}", look.tone))
-    live = sum(item.state.active and item.state != "queued" for item in snapshots)
+    live = sum(item.is_live for item in snapshots)
     counted = f"{len(snapshots)} run{'' if len(snapshots) == 1 else 's'}"
     right = [Span(marked, "mark"), Span(order, "key"), Span(f"{counted} · {live} live " if snapshots else "", "dim")]
     if paused_groups:

@@ -9,7 +9,7 @@ from itertools import product, takewhile
 from typing import NamedTuple
 
 from ...core import present as shown
-from ...core.model.snapshot import RunSnapshot, SeriesView
+from ...core.model.snapshot import RunSnapshot, SeriesView, State
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
 from ...core.runs.comparison import BROKEN_MARK, broken_since, told_apart
 from ...core.runs.lasting import lasted
@@ -65,8 +65,12 @@ def _state(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     return (Span(fit(f"{look.glyph} {look.word}", width), look.tone),)
 
 
+def _lives(snapshot: RunSnapshot) -> bool:
+    return snapshot.is_live or snapshot.state is State.QUEUED
+
+
 def _name_role(snapshot: RunSnapshot) -> str:
-    return "strong" if snapshot.state.active or needs_attention(snapshot) else ""
+    return "strong" if _lives(snapshot) or needs_attention(snapshot) else ""
 
 
 def _name(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
@@ -80,13 +84,13 @@ def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     by_steps = numbers.epoch is None or (numbers.epochs is None and numbers.steps is not None)
     counted = f"step {step_text(numbers)}" if by_steps and numbers.step is not None else epoch_text(numbers)
     counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
-    done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if snapshot.state.active else "dim")
+    done = bar(total_progress(numbers), width - 1 - _COUNTED, "bar" if _lives(snapshot) else "dim")
     return (*done, Span(" " + fit(counted, _COUNTED), "faint" if counted == shown.UNKNOWN else ""))
 
 
 def _trend(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
     curve = snapshot.train_loss
-    return (Span(_curve(curve, width) if curve else " " * width, "train" if snapshot.state.active else "dim"),)
+    return (Span(_curve(curve, width) if curve else " " * width, "train" if _lives(snapshot) else "dim"),)
 
 
 @lru_cache(128)
@@ -100,7 +104,7 @@ def _text(of: Column, align: str) -> Cell:
     ends, read_through = of.id in _OF_RUNNING, of.id.startswith("best")
 
     def cell(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
-        goes_on = snapshot.state.active and not snapshot.numbers.done
+        goes_on = not snapshot.is_over and not snapshot.numbers.done
         told = clean(of.text(snapshot, now), 200) if goes_on or not ends else "–"
         reads_on = read_through and snapshot.is_ours and not snapshot.extremes and bool(snapshot.series)
         unread = snapshot.unread or reads_on

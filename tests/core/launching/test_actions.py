@@ -18,7 +18,8 @@ from mpstui.core.launching.planning import plan
 from mpstui.core.launching.record import availability
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import Health, Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import Health, Numbers, RunSnapshot, State
 from mpstui.core.profiles.model import Profile, profile_of_command
 from mpstui.wire import liveness, rundir, storage
 from mpstui.wire.heartbeat import DeviceReading

@@ -12,10 +12,12 @@ from mpstui.core.model.snapshot import Checkpoint, Health, Numbers, RunSnapshot,
 from mpstui.core.present import (
     BADGES,
     CANCELLED,
+    ENDED,
     FINISHING,
     GONE,
     MOVED,
     NAN_LOSS,
+    SILENT,
     UNHEARD,
     WIDEST_WORD,
     attention,
@@ -35,9 +37,13 @@ def run(
     return RunSnapshot("r", "r", Path("/r"), state, 0.0, health=health, exit=exit_, paused=paused)
 
 
+BEHIND = (FINISHING, NAN_LOSS, SILENT, ENDED, GONE, MOVED, UNHEARD, CANCELLED)
+"""Badges that more than the state tells."""
+
+
 def test_every_state_and_health_has_a_badge() -> None:
     assert set(BADGES) == {*State, *Health}
-    words = [shown.word for shown in (*BADGES.values(), FINISHING, NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED)]
+    words = [shown.word for shown in (*BADGES.values(), *BEHIND)]
     assert len(set(words)) == len(words)
     assert max(len(word) for word in words) <= WIDEST_WORD
 
@@ -49,8 +55,19 @@ def test_a_run_that_goes_on_on_another_machine_is_no_stopped_one() -> None:
 
 
 def test_the_legend_explains_every_badge() -> None:
-    assert set(legend()) == {*BADGES.values(), FINISHING, NAN_LOSS, GONE, MOVED, UNHEARD, CANCELLED}
+    assert set(legend()) == {*BADGES.values(), *BEHIND}
     assert all(shown.meaning for shown in legend())
+
+
+def test_a_run_that_mpstui_did_not_start_lives_only_if_something_shows_it() -> None:
+    watched = run(State.WATCHED)
+    known = [watched, replace(watched, silent=True), replace(watched, ended=1.0)]
+    assert [(badge(one).word, one.is_live, one.is_over) for one in known] == [
+        ("external", False, False),
+        ("silent", False, False),
+        ("ended", False, True),
+    ]
+    assert run(State.WATCHED, Health.TRAINING).is_live
 
 
 @pytest.mark.parametrize(

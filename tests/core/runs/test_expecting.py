@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
 from mpstui.core.runs.expecting import with_expectations
 
 NOW = 1_800_000_000.0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.errors import OperationError
-from mpstui.core.model.snapshot import Numbers, QueuePlace, RunSnapshot, State
+from mpstui.core.model.queue_place import QueuePlace
+from mpstui.core.model.snapshot import Numbers, RunSnapshot, State
 from mpstui.core.runs.listing import (
     BUILT_IN,
     ListView,

@@ -12,7 +12,8 @@ import pytest
 from mpstui.core.launching.actions import SupervisorRecovery
 from mpstui.core.model.errors import OperationError, UsageError
 from mpstui.core.model.home import Home
-from mpstui.core.model.snapshot import QueuePlace, State, ordinal
+from mpstui.core.model.queue_place import QueuePlace, ordinal
+from mpstui.core.model.snapshot import State
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.queueing import find_group, list_groups, move_run, moved, set_paused, set_slots
 from mpstui.core.runs.waiting import is_abandoned

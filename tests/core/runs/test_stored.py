@@ -419,10 +419,10 @@ def test_a_run_without_an_end_has_the_lists_word_for_its_state(
     path = run_of(tmp_path / "wandb", "a", 0.5)
     first = w.START
     os.utime(next(path.glob("*.wandb")), (first + 90, first + 90))
-    assert "external" in command("ps", str(path))[1]
+    assert "silent" in command("ps", str(path))[1]
     assert ", wrote for 1m 30s" in command("show", str(path))[1], "nobody knows that it is still up"
     assert "1m 30s" in command("results", str(path))[1]
-    assert "state     external: W&B has recorded no end" in command("show", str(path))[1]
+    assert "state     silent: W&B has recorded no end" in command("show", str(path))[1]
 
 
 def test_a_run_is_exported_under_its_own_name(command: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.open_files import OpenFiles
 from mpstui.wire.liveness import system_process_table
 from tests import wandb_files as w
-from tests.core.runs.build import FakeClock, make_monitor
+from tests.core.runs.build import FakeClock, make_home, make_monitor
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells which files are open")
 
@@ -132,7 +132,8 @@ def test_a_file_that_grew_is_no_training_once_its_writer_has_ended_or_it_is_sile
         clock.advance(wait)
         (dead,) = monitor.refresh_whole()
         note = f"nothing written for {silence}" if unseen else f"process {writer.pid}, which wrote it, has ended"
-        assert told(dead) == ("external", None, note)
+        assert told(dead) == ("silent" if unseen else "ended", None, note)
+        assert (dead.ended, dead.is_live) == (None if unseen else dead.updated, False)
 
 
 def test_whoever_looks_next_knows_who_was_seen_to_write(
@@ -159,6 +160,39 @@ def test_whoever_looks_next_knows_who_was_seen_to_write(
     assert look()[0] == "external", "somebody whom nobody sees goes on"
 
 
+def test_whoever_looks_next_knows_how_it_was_seen_to_grow(home: Home, tmp_path: Path, clock: FakeClock) -> None:
+    """Nobody has the file open between two rows, and no row tells a time: only a second look shows that it grows."""
+    path = tmp_path / "metrics.csv"
+
+    def write(*steps: int) -> None:
+        path.write_text("step,train_loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in steps))
+        os.utime(path, (clock(), clock()))
+
+    def look(where: Home = home) -> str:
+        fresh = make_monitor(where, clock, system_process_table())
+        return badge(fresh.snapshot(fresh.watch(tmp_path))).word
+
+    write(1, 2)
+    clock.advance(5)
+    assert look() == "external", "a copy that was made just now looks the same"
+    clock.advance(15)
+    write(1, 2, 3)
+    clock.advance(1)
+    screen = make_monitor(home, clock, system_process_table())
+    shown = screen.snapshot(key := screen.watch(tmp_path))
+    assert [badge(shown).word, look()] == ["training", "training"]
+    clock.advance(39)
+    assert [badge(screen.snapshot(key)).word, look()] == ["training", "training"]
+    clock.advance(30)
+    assert [badge(screen.snapshot(key)).word, look()] == ["silent", "silent"], "three times as long as before"
+    other = make_home(tmp_path / "other")
+    assert look(other) == "external", "nobody there knows how long its pauses are"
+    clock.advance(600)
+    assert [look(other), look()] == ["silent", "silent"]
+    write(1, 2, 3, 4)
+    assert [look(other), look()] == ["training", "training"]
+
+
 def test_what_was_seen_before_the_machine_started_again_or_on_another_one(
     home: Home, tmp_path: Path, clock: FakeClock, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,10 +210,10 @@ def test_what_was_seen_before_the_machine_started_again_or_on_another_one(
     end(writer)
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("os.uname", lambda: os.uname_result(("Linux", "another", "", "", "")))
-        assert look("one") == "external", "processes of another machine that shares the home cannot be seen"
+        assert look("one") == "silent", "processes of another machine that shares the home cannot be seen"
     assert look("two") == "lost"
     (home.state / "cache" / "writers.json").write_text('{"a": [1], "b": {"writers": 3}}')
-    assert look("two") == "external"
+    assert look("two") == "silent", "nobody knows who wrote it"
 
 
 def test_one_look_at_times_of_now_is_enough_and_at_those_of_another_clock_is_not(

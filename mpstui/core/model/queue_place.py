@@ -1,0 +1,38 @@
+"""Where a run that waits stands in its queue."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class QueuePlace(NamedTuple):
+    """Where a queued run stands."""
+
+    group: str | None = None
+    """None: it waits only for other runs."""
+    number: int | None = None
+    """Its place among the waiting runs of the group, 1 being the next; None while it has not joined the queue."""
+    paused: bool = False
+    """Nothing of the group starts."""
+    after: tuple[str, ...] = ()
+    """Names of the runs whose end it waits for."""
+    behind: tuple[str, ...] = ()
+    """Names of the runs of its group that are running, and of those that start before it."""
+    starts_in: float | None = None
+    """About how many seconds until its turn; None: unknown."""
+
+    def sentence(self) -> str:
+        """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
+        if self.after:
+            parts = [f"after {', '.join(self.after)}"]
+        elif self.group is not None:
+            parts = [f"{ordinal(self.number)} in {self.group}" if self.number else f"in {self.group}"]
+        else:
+            parts = []
+        return f"{' · '.join(parts)} (paused)".lstrip() if self.paused else " · ".join(parts)
+
+
+def ordinal(number: int) -> str:
+    """``1st 2nd 3rd 4th ... 11th ... 21st``."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
