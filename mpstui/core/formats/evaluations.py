@@ -88,12 +88,12 @@ class Banner(NamedTuple):
         return self.phase is Phase.EVAL and self.sure
 
     def over(
-        self, reading: LineReading, series: LossSeries | None, current: Counters, *, trained: bool
+        self, reading: LineReading, before: Counters, current: Counters, *, trained: bool
     ) -> tuple[LineReading, Banner]:
         """The reading as it is meant below this banner, and the banner that holds from there on.
 
         Args:
-            series: of the loss of the reading, if it has had losses in this run.
+            before: where training stood when it last told the same.
             current: the counters that hold.
             trained: whether any loss was counted.
         """
@@ -105,7 +105,6 @@ class Banner(NamedTuple):
         # A bare "eval:" in front of the first loss that is counted headed a list of settings.
         unsure = not self.sure and not trained and reading.loss is not None and step is not None
         new_epoch = epoch is not None and epoch != current.epoch
-        before = series.counters if series is not None else NOWHERE
         same_plan = reading.counters.shown_steps == before.shown_steps
         goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
         over = self.told and reading.loss is not None and step is not None
@@ -219,12 +218,25 @@ class Evaluated:
         """The first epoch that an evaluation told, and the newest."""
         self._trained: LineReading | None = None
         """The newest loss of training, if its line said where."""
+        self._measured: LineReading | None = None
+        """The newest line of training that told a step and measures, and no loss."""
         self.is_behind_training = False
         """Whether a line has said that training is over, and none has told a place since."""
 
     def training_over(self) -> None:
         """A line has said so."""
         self.is_behind_training = self._trained is not None
+
+    def trained_at(self, reading: LineReading, series: LossSeries | None) -> Counters:
+        """Where training stood when it last told the same as a reading.
+
+        Args:
+            series: of the loss of the reading, if it has had losses in this run.
+        """
+        if series is not None:
+            return series.counters
+        last = self._measured if reading.loss is None else None
+        return last.counters if last is not None and last.metrics.keys() == reading.metrics.keys() else NOWHERE
 
     def _belongs_behind(self, reading: LineReading) -> bool:
         """Whether values that training had with a place come without one, and training is over."""
@@ -267,6 +279,8 @@ class Evaluated:
         if reading.loss is not None:
             self._names.clear()
             self._trained = reading if reading.counters.positioned and not reading.bar else None
+        elif reading.phase is Phase.TRAIN and reading.metrics and reading.counters.shown_step is not None:
+            self._measured = self._measured if reading.bar else reading
         if reading.phase is Phase.EVAL and reading.counters.epoch is not None:
             self._epoch = reading.counters.epoch
             self._first = min(self._first, self._epoch)

@@ -212,6 +212,8 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
             measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
             return counters._replace(step=count) if measured else counters._replace(steps=count)
         return counters._replace(step=count, steps=first_known(planned, counters.steps))
+    if role is Role.STEP and planned is None and counters.steps and counters.epoch_step is None and _is_of_run(pair):
+        return counters._replace(step=count, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
     if role is Role.STEP and planned and counters.steps is counters.epoch is None and counters.epoch_step is None:
         return counters._replace(epoch=counters.step, step=count, steps=planned)  # ``iteration: 1 step: 100/2319``
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
@@ -225,6 +227,11 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
     if role is Role.STEPS and not pair.unit:
         return counters._replace(steps=first_known(counters.steps, count))
     return counters
+
+
+def _is_of_run(pair: Pair) -> bool:
+    """Whether a step is called one of the whole run: ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
+    return not {"global", "total"}.isdisjoint(words_of(pair.key))
 
 
 def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, line: str) -> Counters:

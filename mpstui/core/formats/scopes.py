@@ -11,7 +11,7 @@ from .vocabulary import EVAL_WORDS, TRAIN_WORDS
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _TAG = re.compile(r"\W{0,4}\[[^\]\d]{2,40}\]")
 _HEADS = re.compile(
-    r"(?i)(?: (?:set|data|results?|metrics?|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
+    r"(?i)(?: (?:set|data|results?|metrics?|summary|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
 )
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
 _PHASE_OPTION = re.compile(r"(?i)(?:\A|[\s\[(,;|])(?:phase|mode|split|stage|subset|val(?:id)?|dev)=\Z")

@@ -17,6 +17,7 @@ from .epoch_steps import EpochSteps
 from .evaluations import Banner, DrawnEvaluation, Evaluated, as_validation
 from .facts import Fact
 from .launches import Launches
+from .learning_rates import LearningRates
 from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
 from .notices import Announcement
@@ -37,8 +38,7 @@ class Tracker:
         """Whether the newest line with counters has told nothing else: it heads those below it."""
         self._plan = PlannedTotals()
         self._ends = Ends(from_zero=from_zero)
-        self._planned_rate: float | None = None
-        self._rate: float | None = None
+        self._rates = LearningRates()
         self._throughput: float | None = None
         self._losses = LossBook()
         self._launches = Launches(self._losses)
@@ -64,7 +64,9 @@ class Tracker:
         reading = as_validation(reading) if self._reports_validation else reading
         series = self._losses.begun(reading.series)
         reading = self._drawn.of(reading, series)
-        below, self._banner = self._banner.over(reading, series, self.current, trained=self._trained)
+        below, self._banner = self._banner.over(
+            reading, self._evaluated.trained_at(reading, series), self.current, trained=self._trained
+        )
         below = self.names.not_shown(below) if self._banner.repeats else below
         reading = self._as_meant(self._evaluated.of(below))
         if reading.brief:
@@ -75,7 +77,7 @@ class Tracker:
         if reading.plan:
             if not (counted := self._plan.as_counted(reading)):
                 if not self._trained:
-                    self._planned_rate = first_known(reading.learning_rate, self._planned_rate)
+                    self._rates.plan(reading)
                 return None
             *before, reading = counted
             self._late += filter(None, map(self._place, before))
@@ -210,7 +212,7 @@ class Tracker:
             steps=steps,
             train_loss=main.summary if main else None,
             metrics=tuple(self.names.shown),
-            learning_rate=first_known(self._rate, self._planned_rate),
+            learning_rate=self._rates.newest,
             throughput=self._throughput,
             runs=self._losses.run + 1,
             of_samples=self._of_samples,
@@ -261,7 +263,7 @@ class Tracker:
 
     def _begin_run(self, reading: LineReading) -> None:
         self.current, self._line = self._launches.begin(reading, self.current), Counters()
-        self._rate = None
+        self._rates.begin_run(reading)
         self._reports_validation = False
         for part in (self._ends, self._bars, self._passes, self._plan):
             part.begin_run()
@@ -318,16 +320,12 @@ class Tracker:
                 epochs = first_known(now.epochs, self.current.epochs)
                 self._epochs_announced += now.epoch != self.current.epoch
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
-            self._rate = first_known(reading.learning_rate, self._rate)  # told among the results
+            self._rates.learn(reading, moved=True)  # told among the results
             return
         self._ends.train(reading, self.current)
         self._of_samples = reading.of_samples or (self._of_samples and reading.counters.shown_step is None)
         self._advance(reading)
-        if reading.learning_rate is not None:
-            if self._moves or reading.counters != Counters():
-                self._rate = reading.learning_rate
-            else:
-                self._planned_rate = reading.learning_rate
+        self._rates.learn(reading, moved=self._moves > 0)
         if reading.throughput is not None:
             self._throughput = reading.throughput
 
@@ -343,7 +341,8 @@ class Tracker:
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
-            goes_on = now.step is not None or self._epoch_steps.through
+            # Beside a step of the epoch stands one of the run.
+            goes_on = now.step is not None or self._epoch_steps.through or self.current.epoch_step is not None
             step = self.current.step if goes_on else None
             self.current = self.current._replace(step=step, epoch_step=None, epoch_steps=None)
         if now.epoch_step is not None and now.step is None:

@@ -27,13 +27,13 @@ EVAL_WORDS = word_set(
 """Say that a value is of an evaluation."""
 EPOCH_WORDS = word_set(
     """
-    epoch epoche epoca época époque epochs ep epo epch epok epoka
+    epoch epoche epoca época époque epochs epoches ep epo epch epok epoka
     エポック 轮 轮次 轮数 輪 輪次 回合 周期 에폭 에포크 에폭수 эпоха эпохи эпох
     épocas epocas époques epoque epoques epochen dönem
     """
 )
 """Name an epoch."""
-EPOCH_PLURALS = word_set("epochs épocas epocas époques epoques epochen эпох 轮数")
+EPOCH_PLURALS = word_set("epochs epoches épocas epocas époques epoques epochen эпох 轮数")
 """Name how many epochs are planned."""
 STEP_WORDS = word_set(
     """
@@ -134,7 +134,7 @@ NEVER_A_LOSS = word_set(
 """A name with one of these is no training loss, whatever else it says."""
 MEASURE_WORDS = word_set(
     """
-    acc accuracy acc1 acc5 top1 top5 ppl perplexity bpb bpc f1 precision recall auc auroc iou miou
+    acc accuracy acc1 acc5 top1 top5 ppl perp perplexity bpb bpc f1 precision recall auc auroc iou miou
     dice psnr ssim mae mape mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
     """
 )
@@ -242,7 +242,7 @@ PLAIN_WORDS = (
 """Beside them, a name of a measure says nothing but which one it is."""
 SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "accu", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
-    **dict.fromkeys(("perplexity",), "ppl"),
+    **dict.fromkeys(("perplexity", "perp"), "ppl"),
     **dict.fromkeys(("average", "averaged", "avr", "mean"), "avg"),
     **dict.fromkeys(LOSS_WORDS, "loss"),
 }

@@ -215,3 +215,12 @@ def test_a_step_on_a_line_of_its_own_is_no_outer_iteration() -> None:
     for n in range(1, 9):
         reader.feed(f"step {n} loss {2 / n:.2f}\nFinished step {n}\n".encode())
     assert (reader.summary().epoch, reader.summary().step) == (None, 8)
+
+
+def test_a_step_of_the_run_stands_beside_that_of_the_epoch() -> None:
+    reader = LogReader()
+    reader.feed(b" > EPOCH: 3/1000\n   --> STEP: 24/36 -- GLOBAL_STEP: 1025\n     | > loss: 2.75  (2.80)\n")
+    counters = reader.feed(b"     | > loss: 2.50  (2.70)\n")[-1].counters
+    assert (counters.step, counters.epoch_step, counters.epoch_steps) == (1025, 24, 36)
+    reader.feed(b" > EPOCH: 4/1000\n")
+    assert (reader.summary().epoch, reader.summary().step) == (4, 1025)

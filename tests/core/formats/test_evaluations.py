@@ -223,3 +223,21 @@ def test_whatever_stands_between_commas_belongs_to_a_counted_evaluation() -> Non
     text = "".join(line.format("TRAIN", at, 93, 9 - at / 93, at / 9300) for at in (0, 40, 93))
     points = LogReader().feed((text + line.format("VALID", 12, 12, 5.9119, 0.004)).encode())
     assert points[-1].eval_metrics == {"VALID Loss": 5.9119}
+
+
+def test_training_that_tells_no_loss_goes_on_below_an_evaluation() -> None:
+    score = "Score at iteration {} is 1.{}\n"
+    before = score.format(100, 25) + score.format(200, 15)
+    reader = LogReader()
+    reader.feed((before + "Reporting evaluation results:\n Accuracy: 0.615\n" + score.format(300, 12)).encode())
+    summary = reader.summary()
+    assert summary.step == 300
+    assert summary.metrics == ("Score", "Accuracy")
+
+
+def test_the_summary_of_an_evaluation_holds_values_of_any_name() -> None:
+    epoch = "Train | Epoch {0} | 20/30 | Loss 0.25 | Reco 0.2{0}\nValid Summary | Epoch {0} | Loss=0.26 | Reco=0.3{0}\n"
+    reader = LogReader()
+    points = reader.feed((epoch.format(1) + epoch.format(2)).encode())
+    told = [point.eval_metrics["Valid Reco"] for point in points if "Valid Reco" in point.eval_metrics]
+    assert told == [0.31, 0.32]

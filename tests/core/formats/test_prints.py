@@ -291,3 +291,12 @@ def test_a_scalar_of_a_library_is_a_number_in_a_dictionary(value: str) -> None:
     found = reader.summary()
     assert found.train_loss is not None
     assert (found.step, found.train_loss.last, found.learning_rate) == (100, 2.5, 0.001)
+
+
+def test_a_rate_that_heads_the_first_epoch_of_another_launch_is_its_own() -> None:
+    epoch = "learning rate of epoch 0: {}.\nEpoch: [0][0/554] Loss {}\nEpoch: [0][10/554] Loss {}\n"
+    reader = LogReader()
+    reader.feed((epoch.format("0.000400", "9.75", "8.25") + epoch.format("0.000200", "9.5", "8.0")).encode())
+    assert (reader.summary().runs, reader.summary().learning_rate) == (2, 0.0002)
+    reader.feed(b"Epoch: [0][0/554] Loss 9.25\n")
+    assert (reader.summary().runs, reader.summary().learning_rate) == (3, None)

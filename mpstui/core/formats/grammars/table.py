@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from ..measures import is_measure
+from ..measures import is_duration, is_measure
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
-from ..vocabulary import EVAL_WORDS, SUBJECT_WORDS, TRAIN_WORDS
+from ..vocabulary import EPOCH_WORDS, EVAL_WORDS, RATE_WORDS, STEP_WORDS, SUBJECT_WORDS, TRAIN_WORDS
 from . import Example, LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
@@ -31,12 +31,14 @@ _DRAWN = ("│", "┃")
 """Around the cells of a table that is drawn again with every row, as Rich does."""
 _MOST_ROWS = 4096
 _WORD = re.compile(r"\S+")
+_FIRST = re.compile(r"[\s|│┃]{0,40}([^\W\d_]{0,20})")
 _MAX_COLUMNS = 40
 _ASIDE = 1
 """So far from the name of its column a number may begin."""
 _TOTAL = "loss  total"
 """A column "total", where that is the sum of the losses beside it."""
 _HINTS = ("oss", "OSS", "total", "AP")
+_COUNTING_WORDS = EPOCH_WORDS | STEP_WORDS
 _OF_TOTAL = re.compile(r"(\d{1,9})/\d{1,9}\Z")
 _COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 
@@ -80,6 +82,14 @@ class Table(LineGrammar):
             1.25,
             epoch=2,
             epochs=3,
+        ),
+        Example(
+            "#  step    rmse_val   rmse_trn     lr\n"
+            "     0    1.2e+01    1.1e+01  1.0e-03\n   100    2.5e+00    2.4e+00  9.0e-04\n",
+            losses=0,
+            step=100,
+            learning_rate=9e-4,
+            format="key-value",
         ),
         Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
         Example(
@@ -183,7 +193,9 @@ class Table(LineGrammar):
 
 def _header(line: str) -> list[str]:
     """The column names, if the line is such a header."""
-    if len(line) > 600 or not any(map(line.__contains__, _HINTS)) or ":" in line or "=" in line or _NUMBER.search(line):
+    if len(line) > 600 or ":" in line or "=" in line or _NUMBER.search(line):
+        return []
+    if not any(map(line.__contains__, _HINTS)) and _first_word(line) not in _COUNTING_WORDS:
         return []
     for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
         if "," in line and len(columns) > 2 and all(map(is_measure, columns)):
@@ -193,7 +205,8 @@ def _header(line: str) -> list[str]:
         roles = [classify(column).role for column in columns]
         if "\t" in line and len(columns) > 1 and Role.LOSS in roles and all(map(is_measure, columns)):
             return columns  # no counter: each row is a reading
-        if 2 <= len(columns) <= _MAX_COLUMNS and roles[0] in _COUNTERS and Role.LOSS in roles:
+        told = Role.LOSS in roles or _all_measured(columns, roles, line)
+        if 2 <= len(columns) <= _MAX_COLUMNS and roles[0] in _COUNTERS and told:
             return columns if not any(as_float(column) is not None for column in columns) else []
         if columns[:2] == ["E", "#"]:
             # spaCy: where one component learns, the loss passed on to the layers it shares is not another one.
@@ -201,6 +214,20 @@ def _header(line: str) -> list[str]:
             renamed = {name: name.removeprefix("LOSS ") for name in _SHARED if len(own) == 1}
             return ["epoch", "step", *(renamed.get(column, column) for column in columns[2:])]
     return []
+
+
+def _first_word(line: str) -> str:
+    found = _FIRST.match(line)
+    return found[1].lower() if found is not None else ""
+
+
+def _all_measured(columns: Sequence[str], roles: Sequence[Role], line: str) -> bool:
+    """Whether columns that stand apart are of measures, rates and times alone, and no loss: ``step  rmse_val  lr``."""
+    beside = [column for column, role in zip(columns, roles, strict=True) if role not in _COUNTERS]
+    measures = sum(map(is_measure, beside))
+    apart = columns == _split(line) and len(columns) > 2
+    rest = all(is_measure(column) or is_duration(column) or column.lower() in RATE_WORDS for column in beside)
+    return apart and measures > 1 and rest
 
 
 def _number(cell: str) -> float | None:

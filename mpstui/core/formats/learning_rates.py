@@ -1,0 +1,41 @@
+"""The learning rate of one log, as a plan has it and as lines tell it."""
+
+from __future__ import annotations
+
+from .loss_series import first_known
+from .points import NOWHERE, Counters, LineReading
+
+
+class LearningRates:
+    """What was told of it in the newest run."""
+
+    def __init__(self) -> None:
+        self._planned: float | None = None
+        self._told: float | None = None
+        self._ahead: Counters | None = None
+        """Where ``_told`` was told, if no loss has come since."""
+
+    @property
+    def newest(self) -> float | None:
+        """The one that holds; before any was told the one that is planned."""
+        return first_known(self._told, self._planned)
+
+    def plan(self, reading: LineReading) -> None:
+        """An argument or a setting, before anything was trained."""
+        self._planned = first_known(reading.learning_rate, self._planned)
+
+    def learn(self, reading: LineReading, *, moved: bool) -> None:
+        """A line of training or of an evaluation; ``moved``: training was seen to move on until now."""
+        if reading.learning_rate is not None:
+            if moved or reading.counters != NOWHERE:
+                self._told, self._ahead = reading.learning_rate, reading.counters
+            else:
+                self._planned = reading.learning_rate
+        if reading.loss is not None:
+            self._ahead = None
+
+    def begin_run(self, first: LineReading) -> None:
+        """Another run begins with a reading: one that was told for its epoch just before is its own."""
+        epoch = first.counters.epoch
+        if self._ahead is None or epoch is None or self._ahead.epoch != epoch:
+            self._told = None
