@@ -43,6 +43,8 @@ class EpochSteps:
         """Whether no other step of its epoch came before the last one."""
         self._open = False
         """Whether the newest steps may be those of the epoch or of the run."""
+        self._adds_up = False
+        """Whether counts without a name went on by an equal number with each epoch: 15, then 30."""
 
     @property
     def of_each(self) -> Number | None:
@@ -72,6 +74,9 @@ class EpochSteps:
                 self.length = max(before.shown_step + self._distance - step, before.shown_step, self.length or 1)
                 self.each = not alone and self._distance == 1 and step in (0, 1)
             self.through = self.through or (epoch > before.epoch and step > before.shown_step)
+            more = step - before.shown_step
+            goes_on = epoch == before.epoch + 1 and more > 0 and before.shown_step % more == 0
+            self._adds_up = goes_on or (self._adds_up and epoch == before.epoch and not more)
             on = not alone and epoch == before.epoch + 1 and step == before.shown_step + self._distance
             if epoch == before.epoch and step > before.shown_step:
                 self._distance = max(1, (step - before.shown_step) // lines)
@@ -90,6 +95,8 @@ class EpochSteps:
         ``epoch 1/5 step 3/20`` counts the steps of an epoch more often than those of the run: so it is read until they
         go on into the second.
         """
+        if self._adds_up and counters.step is counters.epoch_steps is None and counters.epoch_step:
+            return counters._replace(step=counters.epoch_step, epoch_step=None)  # ``Epoch [1/6] (30)``
         if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
             return counters
         first = counters.epoch in (0, 1) or not counters.epochs

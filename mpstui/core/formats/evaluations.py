@@ -79,8 +79,8 @@ class Banner(NamedTuple):
     """The number behind it: a record of that epoch is its own."""
     told: bool = False
     """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
-    repeats: bool = False
-    """Whether it heads what the best or the final model had come to, which is told again."""
+    repeats: str = ""
+    """The ``best`` or the ``final`` model, where it heads what that had come to, which is told again."""
 
     @property
     def is_evaluation(self) -> bool:
@@ -100,7 +100,7 @@ class Banner(NamedTuple):
         if self.phase is Phase.TRAIN or reading.bar:
             return reading, self
         if self.repeats:
-            return (reading, Banner()) if _goes_on(reading, current) else (_as_told_again(reading), self)
+            return (reading, Banner()) if _goes_on(reading, current) else (_as_told_again(reading, self.repeats), self)
         epoch, step = reading.counters.epoch, reading.counters.shown_step
         # A bare "eval:" in front of the first loss that is counted headed a list of settings.
         unsure = not self.sure and not trained and reading.loss is not None and step is not None
@@ -131,10 +131,16 @@ def _goes_on(reading: LineReading, current: Counters) -> bool:
     return further or (reading.loss is not None and place is not None and place <= 1)
 
 
-def _as_told_again(reading: LineReading) -> LineReading:
-    """The reading with nothing but what an evaluation may have measured of the best model for the first time."""
-    told = replace(reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, plan=False)
-    return replace(told, learning_rate=None, throughput=None)
+def _as_told_again(reading: LineReading, which: str) -> LineReading:
+    """The reading with nothing but what an evaluation may have measured of the best model for the first time.
+
+    Some programs tell the best so far alone, epoch by epoch: measures that do not say what they were measured on keep
+    ``which`` before their names.
+    """
+    measured = reading.metrics if any(map(is_measure, reading.metrics)) else {}
+    told = {**{f"{which} {name}": value for name, value in measured.items()}, **reading.eval_metrics}
+    again = replace(reading, phase=Phase.EVAL, counters=NOWHERE, loss=None, series="", metrics={}, plan=False)
+    return replace(again, eval_metrics=told, learning_rate=None, throughput=None)
 
 
 def as_validation(reading: LineReading) -> LineReading:

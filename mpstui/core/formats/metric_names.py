@@ -159,10 +159,19 @@ class MetricNames:
         )
         return replace(reading, loss=None, series="", metrics=metrics, eval_metrics=eval_metrics)
 
-    def not_shown(self, reading: LineReading) -> LineReading:
-        """A reading without what has a curve already."""
+    def not_shown(self, reading: LineReading, which: str) -> LineReading:
+        """A reading of what the ``best`` or ``final`` model had come to without what has a curve already.
+
+        That of ``best accuracy`` is told again as long as nothing tells an accuracy itself.
+        """
         _, evaluated = self.given_to(reading)
-        new = {name: value for name, value in reading.eval_metrics.items() if evaluated[name] not in self.shown}
+        plain = {name: name.removeprefix(f"{which} ") for name in reading.eval_metrics}
+        told = {bare_words(name) for name in (*self.shown, *self._kept_back) if not name.startswith(f"{which} ")}
+        new = {
+            name: value
+            for name, value in reading.eval_metrics.items()
+            if (evaluated[name] not in self.shown if plain[name] == name else bare_words(plain[name]) not in told)
+        }
         return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
 
     def given_to(self, reading: LineReading) -> tuple[_Shown, _Shown]:

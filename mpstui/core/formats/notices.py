@@ -253,8 +253,8 @@ class Announcement(NamedTuple):
     """The epoch of which it is, or else another number that stands behind it."""
     lasting: bool = False
     """Whether the records of all epochs that follow are meant."""
-    repeats: bool = False
-    """Whether what follows was told before: what the best or the final model had come to."""
+    repeats: str = ""
+    """What follows was told before, or is of no epoch: what the ``best`` or the ``final`` model had come to."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -274,8 +274,9 @@ def announced(line: str) -> Announcement | None:
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
     words, numbered = words_of(line), _OF_EPOCH.match(line)
     summary = _OF_THE_BEST.match(line)
-    if summary is not None and (summary["which"].lower() == "best" or EVAL_WORDS.isdisjoint(words)):
-        return Announcement(Phase.EVAL, sure=True, repeats=True)
+    which = "" if summary is None else summary["which"].lower()
+    if which == "best" or (which and EVAL_WORDS.isdisjoint(words)):
+        return Announcement(Phase.EVAL, sure=True, repeats=which)
     of_epoch = numbered is not None and numbered["called"] is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``
     if is_setting and not of_epoch:

@@ -67,7 +67,7 @@ class Tracker:
         below, self._banner = self._banner.over(
             reading, self._evaluated.trained_at(reading, series), self.current, trained=self._trained
         )
-        below = self.names.not_shown(below) if self._banner.repeats else below
+        below = self.names.not_shown(below, self._banner.repeats) if self._banner.repeats else below
         reading = self._as_meant(self._evaluated.of(below))
         if reading.brief:
             self._forget_bar(reading)

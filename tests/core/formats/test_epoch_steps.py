@@ -224,3 +224,14 @@ def test_a_step_of_the_run_stands_beside_that_of_the_epoch() -> None:
     assert (counters.step, counters.epoch_step, counters.epoch_steps) == (1025, 24, 36)
     reader.feed(b" > EPOCH: 4/1000\n")
     assert (reader.summary().epoch, reader.summary().step) == (4, 1025)
+
+
+def test_a_count_without_a_name_that_adds_up_is_of_the_run() -> None:
+    lines = [f"Epoch [{n}/6] ({15 * (n + 1)}) mae: {3 / (n + 1):.4f}, val_mae: {2 / (n + 1):.3f}" for n in range(6)]
+    found = list(LogReader().feed("\n".join([*lines, ""]).encode()))
+    assert [point.run_step for point in found[1:]] == [30, 45, 60, 75, 90]
+
+
+def test_a_count_without_a_name_that_stays_the_same_is_of_the_epoch() -> None:
+    lines = [f"Epoch [{n}/6] (15) train_mae: {3 / (n + 1):.4f}, val_mae: {2 / (n + 1):.4f}" for n in range(6)]
+    assert {point.counters.step for point in LogReader().feed("\n".join([*lines, ""]).encode())} == {None}

@@ -77,3 +77,34 @@ def test_what_stands_for_a_first_evaluation_is_none_in_whole_blocks_either() -> 
             found.append(point.eval_metrics["val_loss"])
     assert len(found) == 300
     assert min(found) > 0
+
+
+def _ranked(*epochs: tuple[float, float], plain: bool = False) -> str:
+    """A recommender's log: the best so far below a heading, perhaps above it what the epoch came to."""
+    lines = list[str]()
+    for epoch, (recall, mrr) in enumerate(epochs):
+        lines += [f"epoch: {epoch}", f"[0/40] Loss: {5 - epoch:.4f}", f"[20/40] Loss: {4.5 - epoch:.4f}"]
+        lines += [f"Recall@20: {recall - 1:.4f}\tMMR@20: {mrr - 1:.4f}"] if plain else []
+        lines += ["Best Result:", f"\tRecall@20:\t{recall:.4f}\tMMR@20:\t{mrr:.4f}\tEpoch:\t{epoch},\t{epoch}"]
+    return "\n".join([*lines, ""])
+
+
+def test_the_best_so_far_is_a_curve_of_its_own_where_nothing_else_is_told() -> None:
+    found = curves(_ranked((11.5, 2.25), (25.25, 5.5), (25.25, 6.75)))
+    assert found["best Recall@20"] == [11.5, 25.25, 25.25]
+    assert found["best MMR@20"] == [2.25, 5.5, 6.75]
+
+
+def test_the_best_so_far_is_none_beside_the_value_itself() -> None:
+    found = curves(_ranked((11.5, 2.25), (25.25, 5.5), (25.25, 6.75), plain=True))
+    assert found["Recall@20"] == [10.5, 24.25, 24.25]
+    assert not any(name.startswith("best") for name in found)
+
+
+@pytest.mark.parametrize("heading", ["Best hyperparameters:", "Best config found:"])
+def test_settings_that_were_best_are_no_values(heading: str) -> None:
+    assert curves(f"{HISTORY}{heading}\n  batch_size: 32\n  dropout: 0.25\n  hidden: 64\n") == curves(HISTORY)
+
+
+def test_what_the_final_model_came_to_is_shown_where_nothing_told_it() -> None:
+    assert curves(f"{HISTORY}Final results:\n  accuracy: 0.91\n  f1: 0.88\n")["final f1"] == [0.88]
