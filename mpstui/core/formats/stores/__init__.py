@@ -119,6 +119,8 @@ def stores() -> tuple[Store, ...]:
 def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[StoredRun]:
     """The runs of a folder, a file, or a database with one of its runs behind ``#``, the newest first.
 
+    A run of a database may be named by its id, or by its name: then the newest of that name is meant.
+
     Args:
         known: whether a folder's path is that of a run that was found before; such a folder is not looked into.
     """
@@ -134,7 +136,10 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
     if path.is_file():
         return _of_file(path)
     store = store_of(path)
-    return [run for run in find_runs(store, known) if run.key == str(path)] if store != path else []
+    if store == path:
+        return []
+    runs, wanted = find_runs(store, known), str(path)[len(str(store)) + len(SEPARATOR) :]
+    return [run for run in runs if run.key == str(path)] or [run for run in runs if run.name == wanted][:1]
 
 
 def joined(runs: Sequence[StoredRun]) -> list[StoredRun]:

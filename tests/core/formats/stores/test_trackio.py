@@ -51,6 +51,7 @@ def test_runs_of_a_project(tmp_path: Path, column: str) -> None:
     monitor = make_monitor(make_home(tmp_path / "home"), FakeClock())
     keys = monitor.watch_all(path)
     assert keys == [f"{path}#{'id-' if more else ''}{name}" for name in ("two", "one")]
+    assert monitor.watch_all(Path(f"{path}#one")) == keys[1:], "its name, where rows have an id of it as well"
     shown = monitor.snapshot(keys[1])
     assert (shown.name, shown.state, shown.store, shown.started) == ("one", State.WATCHED, "Trackio", START)
     assert shown.settings == {"lr": "0.1", "model.depth": "3"}
