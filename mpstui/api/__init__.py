@@ -16,14 +16,13 @@ from ..core.formats.stores import require_path, store_of
 from ..core.model.errors import UsageError
 from ..core.model.home import Home, resolve_home
 from ..core.runs.find import find_run
-from ..core.runs.local_machine import LocalMachine
+from ..core.runs.local_machine import LocalMachine, machine_here
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable, parse_query
 from ..core.runs.reader import RunReader
 from ..core.runs.stored_once import meant
 from ..core.runs.summaries import Summaries
 from ..core.runs.watching import Watching
-from ..wire.liveness import boot_id, system_process_table
 from ..wire.rundir import RunDir
 from .handle import Run as Run
 from .handle import Text as Text
@@ -69,7 +68,8 @@ def run(name: str) -> Run:
     Raises:
         UsageError: no run is meant, or several are.
     """
-    home, machine, path = _home(), _machine(), Path(name).expanduser().absolute()
+    home = _home()
+    machine, path = machine_here(home.state), Path(name).expanduser().absolute()
     if "/" in name and store_of(path).exists():
         require_path(path)
         watching = Watching(machine, MOST_POINTS, home.state)
@@ -118,7 +118,7 @@ def launch(
     for said in planned.warnings:
         warnings.warn(said, stacklevel=2)
     [started] = launch_all([planned], home, environ, time.time)
-    return _ours(home, RunDir(home.runs / started), _machine())
+    return _ours(home, RunDir(home.runs / started), machine_here(home.state))
 
 
 def _ours(home: Home, run: RunDir, machine: LocalMachine) -> Run:
@@ -127,7 +127,3 @@ def _ours(home: Home, run: RunDir, machine: LocalMachine) -> Run:
 
 def _home() -> Home:
     return resolve_home(os.environ)
-
-
-def _machine() -> LocalMachine:
-    return LocalMachine(table=system_process_table(), boot_id=boot_id())

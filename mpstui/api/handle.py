@@ -56,9 +56,7 @@ class Run:
         """A snapshot without curves, at most `FRESH_SECONDS` old."""
         with self._lock:
             if self._seen is None or time.monotonic() - self._looked > FRESH_SECONDS:
-                self._seen = self._reader.refresh(full=False, budget=Budget(_LOOK_SECONDS, time.thread_time))
-                if self._seen.unread:  # all of the time went into finding out what is there
-                    self._seen = self._reader.refresh(full=False, budget=Budget(_LOOK_SECONDS, time.thread_time))
+                self._seen = self._reader.look(_LOOK_SECONDS)
                 self._looked = time.monotonic()
             return self._seen
 

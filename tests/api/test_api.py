@@ -118,6 +118,15 @@ def test_a_run_that_mpstui_did_not_start_can_be_read(home: Home, tmp_path: Path)
         run.stop()
 
 
+def test_who_looks_again_knows_that_a_foreign_run_has_grown(home: Home, tmp_path: Path) -> None:
+    table = tmp_path / "version_0" / "metrics.csv"
+    table.parent.mkdir()
+    table.write_text("step,train_loss\n1,0.5\n")
+    assert mpstui.run(str(table.parent)).health is None
+    table.write_text("step,train_loss\n1,0.5\n2,0.4\n")
+    assert mpstui.run(str(table.parent)).health == "training"
+
+
 def test_one_run_of_a_database_has_its_name_behind_a_mark(home: Home, tmp_path: Path) -> None:
     database = tmp_path / "digits.db"
     with contextlib.closing(sqlite3.connect(database)) as writer, writer:

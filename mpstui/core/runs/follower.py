@@ -6,6 +6,7 @@ of ours, ``foreign_reader.ForeignReader`` and those derived from it for what mps
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -94,6 +95,15 @@ class RunFollower:
             self._failed, self._full = True, full
             self.snapshot = self._unreadable(why)
         return self.snapshot
+
+    def look(self, seconds: float) -> RunSnapshot:
+        """A snapshot without curves for whoever looks now and then.
+
+        Args:
+            seconds: the most processor time to spend, and once more if all of it went into finding out what is there.
+        """
+        seen = self.refresh(full=False, budget=Budget(seconds, time.thread_time))
+        return self.refresh(full=False, budget=Budget(seconds, time.thread_time)) if seen.unread else seen
 
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         raise NotImplementedError

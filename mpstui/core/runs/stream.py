@@ -109,7 +109,7 @@ class RunStream:
 
     def read(self) -> Iterator[Told]:
         """What has happened since the last call."""
-        seen = self.snapshot = self.reader.refresh(full=False, budget=Budget(GLANCE_SECONDS))
+        seen = self.snapshot = self.reader.look(GLANCE_SECONDS)
         skips, self._skips = self._skips, False
         for kind, parts in self._parts(seen, skips):
             moment, attempt = parts.pop("time", None), parts.pop("attempt", seen.attempt)

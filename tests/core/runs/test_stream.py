@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mpstui.core.formats import files
 from mpstui.core.model.home import Home
 from mpstui.core.runs.stream import Streams, Told
 from tests import wandb_files as w
@@ -195,3 +197,22 @@ def test_all_event_files_of_one_folder_are_told(home: Home, tmp_path: Path) -> N
         w.events(tmp_path / "tb" / f"events.out.tfevents.{number}.here", range(number, number + 1), "acc")
     found = told(at_once(Streams(home, [str(tmp_path / "tb")])), "point")
     assert [(one["step"], one["values"]) for one in found] == [(1, {"acc": 0.5}), (2, {"acc": pytest.approx(1 / 3)})]
+
+
+def test_the_first_state_is_of_a_run_that_was_read(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding out what a folder holds took all of the time, and the table in it counted as one without a step."""
+    table = tmp_path / "version_0" / "metrics.csv"
+    table.parent.mkdir()
+    table.write_text("step,train_loss\n1,0.5\n")
+    choose = files.best_of
+
+    def slowly(sources: list[Path]) -> Path | None:
+        end = time.thread_time() + 0.25
+        while time.thread_time() < end:
+            pass
+        return choose(sources)
+
+    monkeypatch.setattr(files, "best_of", slowly)
+    assert [one["health"] for one in told(Streams(home, [str(table.parent)]), "state")] == [None]
+    table.write_text("step,train_loss\n1,0.5\n2,0.4\n")
+    assert [one["health"] for one in told(Streams(home, [str(table.parent)]), "state")] == ["training"]
