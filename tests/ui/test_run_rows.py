@@ -308,3 +308,5 @@ def test_a_run_whose_program_nobody_sees_is_not_up() -> None:
     told = " ".join(line.text for line in header(changed(run, updated=fakes.NOW - 8940), 120, fakes.NOW))
     assert "wrote for 1m 00s" in told
     assert "up 2h 30m" in " ".join(line.text for line in header(changed(run, health=Health.TRAINING), 120, fakes.NOW))
+    row = " ".join(run_row(changed(run, updated=fakes.NOW - 8940, silent=True), 120, now=fakes.NOW).text.split())
+    assert row.endswith("2h ago · 1m 00s"), "where the speed and the rest of one that trains stand"

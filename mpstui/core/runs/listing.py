@@ -87,8 +87,9 @@ def _job_text(run: RunSnapshot, now: float) -> str:
 
 
 def moment_of_end(run: RunSnapshot) -> float | None:
-    """When it ended, Unix seconds; for a finished one that is not ours, its last write. None: it runs, or unknown."""
-    return run.ended if run.ended is not None else run.updated if run.numbers.done and not run.is_ours else None
+    """When it ended, or a foreign one that is done or silent last wrote, Unix seconds. None: it runs, or unknown."""
+    is_left = run.silent or (run.numbers.done and not run.is_ours)
+    return run.ended if run.ended is not None else run.updated if is_left else None
 
 
 def _memory(run: RunSnapshot, now: float) -> float | None:

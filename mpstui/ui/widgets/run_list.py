@@ -311,7 +311,7 @@ class RunTable(LinePanel):
         self._top = max(min(self._top, index, max(0, len(self.lines) - room)), index - room + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
         columns, marked = self._layout(width), set(self.marked)
-        ended = not any(one.state.active for one in self.snapshots)
+        ended = all(one.is_over for one in self.snapshots)
         rows = [heading(width, columns, self.view, ended=ended)]
         for line in self.lines[self._top : self._top + room]:
             meant = (
