@@ -40,6 +40,8 @@ OLD_SECONDS = 60.0
 """A run that has not grown for so long is over for now, whether or not its end was recorded."""
 LOOK_SECONDS = 2.0
 """How often a folder is searched for further runs."""
+_CLOSING_SECONDS = 5.0
+"""What is written this long after the recorded end belongs to it."""
 MOST_RUNS = 1000
 """The most runs shown of one folder, the newest."""
 LOOKING_SHARE = 0.05
@@ -229,11 +231,11 @@ class StoredReader(ForeignReader):
 
     def _compose(self, full: bool) -> RunSnapshot:
         told, updated, external = self._told, self._updated(), self.external
-        condition = self._foreign_condition(ended=told.state is not None)
+        condition = self._foreign_condition(ended=self._is_closed)
         numbers = self._numbers(moving=condition.moves)
         is_left = told.state is None and self.writes is False
         lost = is_left and self.stored.records_ends
-        curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended
+        curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended if self._is_closed else None
         if ended is None and is_left:
             ended = updated
         elif ended is None and told.state is not None:
@@ -272,13 +274,22 @@ class StoredReader(ForeignReader):
 
     @property
     def _gone(self) -> str:
-        if not self.stored.is_shared:
+        if self.stored.own_files():
             return super()._gone
         return f"process {self._writers.gone}, the last to write {self.stored.path.name}, has ended"
 
+    def _written_files(self) -> Sequence[Path]:
+        return self.stored.own_files() or self.stored.files()
+
     def _sees_writer(self) -> bool | None:
         lives = super()._sees_writer()
-        return None if lives and self.stored.is_shared else lives
+        return None if lives and not self.stored.own_files() else lives
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether the store has recorded its end, be it only when that was; unless it was resumed and logged since."""
+        ended, newest = self._told.ended, max(self._written(), default=-math.inf)
+        return self._told.state is not None or (ended is not None and newest <= ended + _CLOSING_SECONDS)
 
     def _known_extremes(self) -> Extremes:
         """Of the metrics that judge a run in a list, once all of it was read; else what was known."""
@@ -309,7 +320,8 @@ class StoredReader(ForeignReader):
             return f"{self.external.path.name} cannot be read"
         if told.state is not None:
             return f"{store} has recorded its end: {told.says or told.state}"
-        says = f"{store} says {told.says}" if told.says else f"{store} has recorded no end"
+        is_told = told.says and (told.ended is None or self._is_closed)
+        says = f"{store} says {told.says}" if is_told else f"{store} has recorded no end"
         says = f"{says}; {self._gone}" if self.writes is False else says
         return f"{says}; {written_ago(self.machine.clock() - updated)}" if updated is not None else says
 

@@ -40,7 +40,7 @@ class StoredRun:
     is_folder: ClassVar[bool] = False
     """Whether it is read like any folder that is watched, by its newest log, heartbeat and metric file."""
     is_shared: ClassVar[bool] = False
-    """Whether its files hold other runs too: whoever writes them need not write this one."""
+    """Whether some of its files hold other runs too: that they grow says nothing of this one."""
     records_ends: ClassVar[bool] = False
     """Whether each end is recorded by the very process that has the file open: without a record it was killed."""
 
@@ -81,6 +81,10 @@ class StoredRun:
     def files(self) -> Sequence[Path]:
         """What changes when there is news of it; called again and again."""
         return (self.path,)
+
+    def own_files(self) -> Sequence[Path]:
+        """Those that hold no other run: whoever writes one of them writes this one."""
+        return () if self.is_shared else self.files()
 
     def open(self) -> MetricFile | None:
         """A new reader of its curves; None while there is nothing to read. Raises OSError."""

@@ -37,6 +37,7 @@ class AimRun(StoredRun):
     """One run: what is told of it, and what it tracked."""
 
     store = "Aim"
+    is_shared = True
 
     def __init__(self, folder: Path, run: str, name: str) -> None:
         super().__init__(folder / "meta" / "chunks" / run, name or run, f"{folder}{SEPARATOR}{run}")
@@ -50,8 +51,10 @@ class AimRun(StoredRun):
         return RocksFolder(self.path)
 
     def files(self) -> Sequence[Path]:
-        found = [*RocksFolder(self._folder / "seqs" / "chunks" / self._run).files(), *self.words.files()]
-        return [*found, *self._database.files()]
+        return [*self.own_files(), *self._database.files()]
+
+    def own_files(self) -> Sequence[Path]:
+        return [*RocksFolder(self._folder / "seqs" / "chunks" / self._run).files(), *self.words.files()]
 
     def open(self) -> MetricFile | None:
         from ._aim_curves import AimCurves

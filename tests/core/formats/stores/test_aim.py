@@ -17,7 +17,9 @@ from mpstui.core.formats.points import PointColumns
 from mpstui.core.formats.stores import find_runs, require_path
 from mpstui.core.formats.stores._rocksdb_files import DAMAGE, snappy
 from mpstui.core.model.errors import UsageError
-from mpstui.core.model.snapshot import State
+from mpstui.core.model.snapshot import Health, State
+from mpstui.core.present import badge
+from mpstui.wire.liveness import system_process_table
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.rocksdb_files import Folder, key, tree, value
 from tests.rocksdb_files import snappy as packed
@@ -271,3 +273,25 @@ def test_a_list_has_the_newest_values_before_all_is_read(aim: Aim) -> None:
     assert reader is not None
     glance = getattr(reader, "glance")()  # noqa: B009
     assert [(point.newest.counters.step, point.newest.loss) for point in glance] == [(7, 0.25)]
+
+
+def test_a_closed_run_does_not_go_on_because_another_one_tracks(aim: Aim, tmp_path: Path) -> None:
+    """All runs of a store have one database, which holds their names; each has its values for itself."""
+    clock = FakeClock(START)
+    aim.track(range(10))
+    monitor = make_monitor(make_home(tmp_path / "home"), clock, system_process_table())
+    (run,) = monitor.watch_all(tmp_path)
+    clock.advance(10)
+    with (aim.path / "run_metadata.sqlite").open("ab"):
+        assert monitor.snapshot(run).health is Health.TRAINING, "its newest value was tracked a second ago"
+        aim.tell("end_time", START + 9.5)
+        for _ in range(3):
+            clock.advance(10)
+            (aim.path / "run_metadata.sqlite").touch()
+            shown = monitor.snapshot(run)
+        assert (badge(shown).word, shown.ended) == ("ended", START + 9.5)
+        aim.track([50])
+        clock.advance(12)
+        resumed = monitor.snapshot(run)
+    assert (badge(resumed).word, resumed.ended) == ("training", None), "Aim keeps the old end until the next one"
+    assert "has recorded no end" in resumed.reason
