@@ -57,6 +57,8 @@ _OF_TWO_WORDS = frozenset(
 """Measures of which no word alone is one."""
 _SO_FAR = ("so", "far")
 """Without the word before, a rate of false acceptances."""
+_SECONDS_PER = re.compile(r"(?i)(?:\A|[\s_(])(?:m?s|secs?|seconds)/[a-z]{1,8}\)?\Z")
+"""At the end of the name of a time: ``s/b``, ``ms/batch``."""
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -141,7 +143,7 @@ def is_of_machine(text: str) -> bool:
     if is_measure(text) or (words and words[-1] in MEASURES and words[-1] != "cost"):
         return False  # ``mem avg. loss``: of what is remembered; ``Time cost`` is a time
     told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None
-    told = told or _OF_TIME.search(text) is not None
+    told = told or (_OF_TIME.search(text) or _SECONDS_PER.search(text)) is not None
     return told or is_duration(text) or not MACHINE_WORDS.isdisjoint(words)
 
 

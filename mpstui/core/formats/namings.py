@@ -26,6 +26,10 @@ a search for it from the front would try every word of a sentence."""
 _COUNTED_THINGS = (" steps ", " batches ", " iters ", " iterations ", " samples ", " examples ", " images ")
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """A point behind an abbreviation (``mem avg. loss``) ends none."""
+_SHORTENED = re.compile(r"(?i)\A(?:[^\W\d_]{1,12}-)?(?P<word>[^\W\d_]{1,4}[^\W\d_aeiou])\. (?=\w)")
+"""A word cut short that begins a name: ``Rec. Loss``, ``Mel-Spec. Error``; one that ends a sentence is longer, or
+has its vowel: ``Done. Loss``."""
+_BEFORE_A_NAME = (",", ";", "|", ":", "(", "-", "\t")
 _OPENING_WORDS = re.compile(
     r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:finished|completed|done|ended) (?=with ))?"
     r"(?:(?:and|with|has|got|its|our|an?|the|was|of) )+)"
@@ -61,7 +65,7 @@ def named_by(gap: str) -> Named:
     bracketed = gap.rstrip()[-1:] in ("[", "【", "(", "（")
     if found is None:
         return Named("", classify(""), False, bracketed, False)
-    key = _SENTENCE_END.split(found["name"][::-1])[-1].rpartition("..")[2].strip().lstrip("*.")
+    key = _last_sentence(found["name"][::-1], gap[: len(gap) - found.end()])
     key = key.rpartition(_CLAUSES)[2]
     if " " in key and gap[len(gap) - found.end() - 1 : len(gap) - found.end()] == "=":
         key = key.partition(" ")[2]  # ``method=net_mse seeds=1``: its first word is a value
@@ -81,3 +85,14 @@ def named_by(gap: str) -> Named:
         name = classify(key)
     of_two = "/" in key and name.role is Role.LOSS and name.rank > 0
     return Named(key, name, bool(found["mark"]) or said, bracketed, of_two)
+
+
+def _last_sentence(text: str, before: str) -> str:
+    """What of the words in front of a value is its name, where one of them ends a sentence."""
+    shortened = _SHORTENED.match(text)
+    start = 0
+    if shortened is not None and shortened["word"].lower() not in TRAIN_WORDS | EVAL_WORDS:
+        opens = not before.strip(" ") or before.rstrip(" ").endswith(_BEFORE_A_NAME)
+        start = shortened.end() if opens else 0
+    *sentences, last = _SENTENCE_END.split(text[start:])
+    return (last if sentences else text[:start] + last).rpartition("..")[2].strip().lstrip("*.")

@@ -25,6 +25,8 @@ def lines(form: str, count: int = 3) -> str:
         ("Generator | loss: 0.{n}5 | Discriminator | loss: 0.{n}3", {"Generator loss", "Discriminator loss"}),
         ("epoch {n} G: loss 0.{n}5 acc 0.3 D: loss 0.{n}3 acc 0.{n}", {"G loss", "D loss", "D acc"}),
         ("step {n}0 Student Loss: 0.{n}5 | Teacher Loss: 0.{n}3", {"Student Loss", "Teacher Loss"}),
+        ("step {n}0, Rec. Loss: 0.{n}5, Adv. Loss: 0.{n}3", {"Rec. Loss", "Adv. Loss"}),
+        ("Epoch {n}: Gen. loss: 0.{n}5 | Disc. loss: 0.{n}3", {"Gen. loss", "Disc. loss"}),
     ],
 )
 def test_two_losses_of_one_line_are_two_curves(form: str, losses: set[str]) -> None:
@@ -458,3 +460,21 @@ def test_steps_in_thousands_beside_the_batch_of_an_epoch_are_no_better_count() -
     points = reader.feed("".join(form.format(e, b, 9 - e, 9 - b) for e in (1, 2) for b in (1, 2, 3)).encode() + b"\n")
     assert [(point.epoch, point.counters.epoch_step, point.counters.step) for point in points][-1] == (2, 3, None)
     assert (reader.summary().step, reader.summary().steps) == (3, 20)
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [
+        ("step {n}, loss 0.{n}5, Mel-Spec. Error : 0.{n}3", "Mel-Spec. Error"),
+        ("step {n} loss 0.{n}5 | Cls. Acc: 0.{n}3", "Cls. Acc"),
+        ("Epoch {n} done. Accuracy: 0.{n}3, loss: 0.{n}5", "Accuracy"),
+        ("Epoch {n} | loss: 0.{n}5 | Finished. Accuracy: 0.{n}3", "Accuracy"),
+        ("Epoch {n} end. loss: 0.{n}5. Accuracy: 0.{n}3", "Accuracy"),
+    ],
+)
+def test_a_word_cut_short_is_part_of_a_name_and_the_end_of_a_sentence_is_not(form: str, name: str) -> None:
+    assert read(lines(form)).metrics[1 - form.count("done")] == name
+
+
+def test_the_seconds_of_a_batch_are_no_metric() -> None:
+    assert read(lines("step {n}, loss 0.{n}5, s/b : 0.{n}3, ms/b: 1{n}.5")).metrics == ("loss",)
