@@ -72,12 +72,14 @@ class Pace:
         """So many steps and samples of this process are done."""
         elapsed, done, seen = now - self._at, step - self._step, samples - self._samples
         self._at, self._step, self._samples = now, step, samples
+        # A save or another evaluation tells the steps before; an evaluation behind these is the next beat's.
+        behind = self._away_since_step if now <= self._stepped_at else 0.0
         if done > 0 and elapsed > 0.1:
             self.patience = max(LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * elapsed / done)
             if trained and not self.was_away:
-                worked = elapsed - self._away
+                worked = elapsed - (self._away - behind)
                 self._tell((worked - self._paused(worked, done), done, seen))
-        self.was_away, self._away = False, 0.0
+        self.was_away, self._away = False, behind
         self._long.clear()
         self._seen = 0
 

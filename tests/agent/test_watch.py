@@ -308,6 +308,28 @@ def test_short_epochs_with_an_evaluation_each_have_the_speed_of_their_training(t
     assert float(ran(script, tmp_path)[0]) == pytest.approx(8 / (0.4 + 8 * 0.02), rel=0.1)
 
 
+@pytest.mark.parametrize("then", ["torch.save(net.state_dict(), 'best.pt')", "evaluate(); evaluate()"])
+def test_an_evaluation_is_left_out_of_the_speed_whatever_follows_it(tmp_path: Path, then: str) -> None:
+    """A save, or an evaluation of the test set, tells the steps before all of it once more."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + "from torch.utils.data import DataLoader\n"
+        "import json, os\n"
+        "def evaluate():\n"
+        "    net.eval()\n"
+        "    for batch in DataLoader(x, batch_size=8): at[0] += 0.7; net(batch)\n"
+        "    net.train()\n"
+        "for epoch in range(4):\n"
+        "    for batch in DataLoader(x, batch_size=1): at[0] += 0.25; step()\n"
+        f"    evaluate(); {then}\n"
+        "for done in range(5): at[0] += 0.25; step()\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['steps_per_second'])\n"
+    )
+    assert float(ran(script, tmp_path)[0]) == pytest.approx(4.0, rel=0.05)
+
+
 def test_a_speed_is_that_of_ten_seconds_since_a_beat_may_hold_one_step_or_two(tmp_path: Path) -> None:
     script = (
         "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT + "import json, os\n"
