@@ -19,6 +19,8 @@ class Launches:
         """Whether a line has said so."""
         self._without = NOWHERE
         """The newest place of training that was told without a loss, where no line has told one."""
+        self.in_rounds = False
+        """Whether epochs are rounds of trainings: what is back at its start is the next of them."""
         self._beside: frozenset[str] = frozenset()
         """Measures of evaluations that stood beside a training loss: a step on their line is one of training."""
 
@@ -34,6 +36,9 @@ class Launches:
             current: the counters that hold.
             announced: how many epochs lines have told until now.
         """
+        self.in_rounds = self.in_rounds or reading.of_trainings
+        if self.in_rounds and reading.counters.epoch is None:
+            return False
         if self._begins_without(reading) or self._begins_evaluated(reading, current):
             return True
         series = self._losses.begun(reading.series)

@@ -151,6 +151,8 @@ class LineReading:
     """True when the loss is one part of several that none stands for: drawn by its own name, never as "loss"."""
     bare: bool = False
     """True when the loss is called after its data alone ("train"): what it does tells whether it is one."""
+    of_trainings: bool = False
+    """True when the epoch is a round of many trainings, each of which counts from its start again."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 

@@ -276,7 +276,7 @@ class Tracker:
             return reading
         if self._ends_epoch(reading):
             return replace(reading, counters=Counters(reading.counters.step, reading.counters.steps))
-        if reading.counters.epoch is None and reading.counters.shown_step is not None:
+        if reading.counters.epoch is None and reading.counters.shown_step is not None and not self._launches.in_rounds:
             now, place = reading.counters, "bar" if reading.bar else reading.series
             counters, restart = self._passes.as_meant(now, self._plan.steps, place, self._epochs_announced)
             if counters is not now:

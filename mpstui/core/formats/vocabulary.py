@@ -59,7 +59,7 @@ NOT_THE_EPOCH = word_set(
     best last max min per every warm warmup start end stop save saved eval log num total patience decay since early
     first final print display report lr milestone down drop freeze unfreeze resume resumed ckpt checkpoint time seconds
     speed previous next swa ema burn each after before until til till loss learning rate no ramp cooldown from to if
-    than spent
+    than spent local
     """
 )
 """In front of "epoch": it is another than the one that is trained."""

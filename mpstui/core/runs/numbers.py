@@ -92,6 +92,11 @@ class NumberWitnesses(NamedTuple):
         """Whether the agent counts epochs, from 1."""
         return self.beat is not None and self.sees_losses and "epoch" not in self.beat.reported
 
+    @property
+    def trainings(self) -> int:
+        """How many trainings the agent has seen in this process; it counts epochs anew in each."""
+        return 1 if self.beat is None else self.beat.training or 1
+
     def joined(self) -> Numbers:
         """Each number from the witness that knows it best."""
         found: dict[str, Any] = {}
@@ -122,11 +127,32 @@ class NumberWitnesses(NamedTuple):
         """Who may give a count, the best first; the agent last if it counts something else than the program does."""
         printed = self.printed.says.get("printed_step")
         behind = count == "step" and _falls_behind(printed, self.own.says.get("step"))
+        if count == "epoch" and not self.counts_anew and self._has_epochs_of_its_own():
+            return self.program, self.printed  # how far a pass has come is no place in such an epoch
         counts_other = self.counts_anew or (count == "step" and self.counts_updates)
         if not counts_other or alike or behind:
             return self.own, self.program, self.printed
         # Before the agent's steps come printed ones, but none that are only derived from epochs and batches.
         return self.program, self.printed._replace(says={**self.printed.says, "step": printed}), self.own
+
+    def _has_epochs_of_its_own(self) -> bool:
+        """Whether an epoch of the program is something else than a pass through the data, which the agent counts.
+
+        It may be so many steps, of which a pass has more, or a round of trainings, each with epochs of its own.
+        """
+        says, passes = self.printed.says, integer(self.own.says.get("epoch"))
+        epoch, planned = integer(says.get("epoch")), integer(says.get("epochs"))
+        if not self.sees_epochs or epoch is None or passes is None:
+            return False
+        epoch += says.get("first_epoch") == 0
+        if self.trainings > 1:  # what the one before has printed is no epoch of this one
+            of_each = integer(self.own.says.get("epochs"))
+            return of_each is not None and max(epoch, planned or 0) > of_each
+        rate, length = (number(self.own.says.get(name)) for name in ("steps_per_second", "epoch_steps"))
+        since_the_beat = MOST_APART_SECONDS * rate / length if rate and length else 0.0
+        is_shorter = (integer(says.get("epoch_steps")) or math.inf) < (length or 0.0)
+        begins = 0 if is_shorter else 1  # a heading comes before the first step below it
+        return epoch > passes + max(begins, since_the_beat)
 
     def _planned(
         self, count: str, first: Witness | None, now: float | None, *, alike: bool
@@ -175,6 +201,8 @@ class NumberWitnesses(NamedTuple):
             epoch, start = epoch - 1, 0
         told = {**found, "epoch": epoch, "first_epoch": 1 if start is None else start}
         told["epoch_done"] = first.says.get("epoch_done") is True
+        if self.trainings > 1 and first is not self.own:
+            return told  # what counts within is one of the trainings of this epoch
         fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
         within = next((one for one in fitting if one is self.own or _is_epoch(one, told)), first)
         if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):

@@ -269,3 +269,40 @@ def test_one_look_tells_the_time_left_where_each_epoch_is_one_step(
     shown = make_monitor(home, FakeClock()).refresh()[0]
     assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.eta_seconds) == (printed, 60, left)
     run.release()
+
+
+@pytest.mark.parametrize(
+    ("seen", "printed", "expected"),
+    [
+        ({"epoch": 2, "epoch_step": 15, "epoch_steps": 25}, "Epoch 4/4 [10/10] loss 1.5\n", (4, 4, 10, 10)),
+        ({"epoch": 1, "epoch_step": 15, "epoch_steps": 25}, "Epoch 2/4 [5/10] loss 1.5\n", (2, 4, 5, 10)),
+        ({"epoch": 2, "epoch_step": 15, "epoch_steps": 25}, "Epoch 4/4 loss 1.5\n", (4, 4, None, None)),
+        ({"epoch": 2, "epoch_step": 25, "epoch_steps": 25}, "Epoch 3/4\n", (2, 4, 25, 25)),
+        # A beat is up to some seconds old: the short epochs since then are passes too.
+        (
+            {"epoch": 2, "epoch_step": 1, "epoch_steps": 4, "steps_per_second": 8.0},
+            "Epoch 4/9 loss 1.5\n",
+            (2, 9, 1, 4),
+        ),
+        # Folds: the newest line is of the one before, until the program tells of this one.
+        (
+            {"epoch": 1, "epochs": 9, "epoch_step": 1, "epoch_steps": 4, "training": 2},
+            "Epoch 9/9 loss 1.5\n",
+            (1, 9, 1, 4),
+        ),
+        # Rounds: each is many trainings of two epochs.
+        (
+            {"epoch": 1, "epochs": 2, "epoch_step": 1, "epoch_steps": 4, "training": 9},
+            "Epoch 3/6 [10/20] loss 1.5\n",
+            (3, 6, None, None),
+        ),
+    ],
+)
+def test_an_epoch_of_the_program_may_be_no_pass_through_its_data(
+    home: Home, seen: dict[str, Any], printed: str, expected: tuple[int | None, ...]
+) -> None:
+    run = RunBuilder(home).status("running", trainer=[77, 5]).launch().hold()
+    run.beat(step=40, loss=1.5, loss_seen="backward", **seen).output(printed)
+    shown = make_monitor(home, FakeClock()).refresh()[0].numbers
+    assert (shown.epoch, shown.epochs, shown.epoch_step, shown.epoch_steps) == expected
+    run.release()

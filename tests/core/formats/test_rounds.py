@@ -1,0 +1,43 @@
+"""Logs of federated learning: rounds of many short trainings."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.reader import LogReader
+
+
+def rounds(heading: str, local: str) -> str:
+    """Three rounds of two clients, each of which trains for two epochs of three batches."""
+    client = "".join(
+        f"{local.format(epoch=epoch)}[{batch}/3]\tLoss: 1.{epoch}{batch}5\n" for epoch in (0, 1) for batch in (0, 1, 2)
+    )
+    measured = "Training Loss : 2.3{n}55\nTrain Accuracy: 1{n}.50%\n"
+    return "".join(f"{heading.format(n=n)}\n{client * 2}{measured.format(n=n)}" for n in (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "heading", ["\n | Global Training Round : {n} |", "--- Round {n} of 3: Training 2 Clients ---"]
+)
+@pytest.mark.parametrize(
+    "local", ["| Local Epoch : {epoch} | ", "Client 7 | Global Round : 5 | Local Epoch : {epoch} | "]
+)
+def test_the_epochs_within_a_round_are_none_of_the_run_and_their_start_is_no_other_run(
+    heading: str, local: str
+) -> None:
+    reader = LogReader()
+    points = reader.feed(rounds(heading, local).encode())
+    told = reader.summary()
+    assert (told.epoch, told.runs) == (3, 1)
+    assert told.train_loss is not None
+    assert told.train_loss.count == 36
+    measured = [
+        (point.counters.epoch, point.metrics["Train Accuracy"]) for point in points if "Train Accuracy" in point.metrics
+    ]
+    assert measured[-2:] == [(2, 12.5), (3, 13.5)]
+
+
+def test_a_round_may_be_one_of_anything() -> None:
+    reader = LogReader()
+    reader.feed(b"Round 3\n== Round 4 ==\nWarm up round 2/5\nround number two\n")
+    assert reader.summary().epoch is None
