@@ -25,6 +25,8 @@ from .vocabulary import EPISODES, EVAL_WORDS, TRAIN_WORDS
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
 """``---- mAP 0.0126 ----``"""
+_LABEL = re.compile(r"[A-Z]\w{0,20}(?: [A-Z]\w{0,20}){1,4}")
+"""``Meta Valid Accuracy``: in a sentence not every word begins with a capital."""
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
 _FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
@@ -145,13 +147,14 @@ def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) ->
 
 def _is_said(pair: Pair, line: str) -> bool:
     """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long, and needs
-    no sign if it is plain or stands between two rules."""
+    no sign if it is plain, a label or between two rules."""
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
     if not pair.marked and known and "." in pair.text and (ruled := _RULED.fullmatch(line)) is not None:
         return ruled["within"] == f"{pair.key} {pair.text}{pair.unit}"
     alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
     if alone and "." in pair.text and line[-1:] != ":" and len(_WORD.findall(line)) == len(_WORD.findall(pair.key)):
-        return pair.marked or is_plain_measure(pair.key) or pair.name.role is Role.LEARNING_RATE
+        said = is_plain_measure(pair.key) or _LABEL.fullmatch(pair.key) is not None
+        return pair.marked or said or pair.name.role is Role.LEARNING_RATE
     return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
 
 

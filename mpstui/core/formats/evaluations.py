@@ -212,11 +212,61 @@ def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, 
     )
 
 
+class ToldAgain:
+    """A loss that the next line tells again among others, ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
+
+    Whose the others are, stands on the first line. Not where the two have ever differed: they are two losses.
+    """
+
+    def __init__(self) -> None:
+        self._above: tuple[str, float] | None = None
+        self._differ: set[str] = set()
+
+    def learn(self, reading: LineReading) -> None:
+        """Another line of training or of an evaluation: the one above, for the next."""
+        told = {**reading.metrics, **reading.eval_metrics}
+        name, value = next(iter(told.items()), ("", 0.0))
+        alone = len(told) == 1 and not reading.bar and not LOSS_WORDS.isdisjoint(words_of(name))
+        said = alone and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words_of(name))
+        self._above = (name, value) if said else None
+
+    def of(self, reading: LineReading) -> LineReading:
+        """The reading without the loss that the line above has told, its other values measured on the same data."""
+        if self._above is None or reading.bar or reading.loss is None or len(reading.metrics) < 2:
+            return reading
+        name, full = self._above
+        if reading.certain or reading.eval_metrics or reading.counters.positioned or name in self._differ:
+            return reading
+        if not _is_rounded(full, reading.loss):
+            self._differ.add(name)
+            return reading
+        others = {one: value for one, value in reading.metrics.items() if one != reading.loss_name}
+        whose = next((word for word in _LETTERS.findall(name) if word.lower() in EVAL_WORDS), "")
+        reading = replace(reading, loss=None, series="", metrics=others)
+        if not whose:
+            return reading
+        return replace(
+            _as_evaluation(reading, NOWHERE, None),
+            eval_metrics={f"{whose} {one}": value for one, value in others.items()},
+        )
+
+
+def _is_rounded(full: float, printed: float) -> bool:
+    """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
+    _, _, decimals = repr(printed).partition(".")
+    return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
+
+
 class Evaluated:
     """What was evaluated since training was last seen, and how it was called."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self._told_again = ToldAgain()
+        self._extremes: dict[str, tuple[float, float, float]] = {}
+        """The lowest, the highest and the newest value of each."""
+        self._is_over = False
+        """Whether a line has said that training is over, and none of training has come since."""
         self._told = ""
         self._alone = True
         """Whether no line of training has told a loss or an epoch."""
@@ -231,6 +281,7 @@ class Evaluated:
 
     def training_over(self) -> None:
         """A line has said so."""
+        self._is_over = True
         self.is_behind_training = self._trained is not None
 
     def trained_at(self, reading: LineReading, series: LossSeries | None) -> Counters:
@@ -256,6 +307,19 @@ class Evaluated:
         known = {quantity(name)[1] for name in self._trained.metrics}
         return bool(reading.metrics) and all(quantity(name)[1] in known for name in reading.metrics)
 
+    def _without_known(self, reading: LineReading) -> LineReading:
+        """What is told behind the end of training without those that were told along it: the best, and the last."""
+        if not self._is_over or not reading.eval_metrics:
+            return reading
+        known = self._extremes.get
+        told = reading.eval_metrics.items()
+        new = {
+            name: now
+            for name, now in told
+            if not any(_is_rounded(now, one) or _is_rounded(one, now) for one in known(name.lower(), ()))
+        }
+        return reading if len(new) == len(told) else replace(reading, eval_metrics=new)
+
     def begins_anew(self, reading: LineReading) -> bool:
         """Whether epochs that evaluations alone have told are back at the first one: another run tells it."""
         epoch = reading.counters.epoch
@@ -266,6 +330,7 @@ class Evaluated:
 
     def of(self, reading: LineReading) -> LineReading:
         """What is measured behind the end of training, or without a counter and a loss of it, is the evaluation's."""
+        reading = self._without_known(self._told_again.of(reading))
         if self._belongs_behind(reading):
             return _as_evaluation(reading, NOWHERE, None)
         if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
@@ -281,6 +346,11 @@ class Evaluated:
 
     def learn(self, reading: LineReading) -> None:
         """Another line of training or of an evaluation."""
+        self._told_again.learn(reading)
+        self._is_over = self._is_over and not reading.counters.positioned and reading.loss is None
+        for name, now in reading.eval_metrics.items():
+            low, high, _ = self._extremes.get(name.lower(), (now, now, now))
+            self._extremes[name.lower()] = (min(low, now), max(high, now), now)
         self.is_behind_training = self.is_behind_training and not reading.counters.positioned
         if reading.loss is not None:
             self._names.clear()

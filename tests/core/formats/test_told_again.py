@@ -1,0 +1,70 @@
+"""Values that a program prints twice: in full and then among others, along the training and again behind its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from mpstui.core.formats.points import MetricPoint
+from mpstui.core.formats.reader import LogReader
+
+EPOCH = (
+    "Epoch {n}\nVal loss:   1.{n}5132\nl1: 0.2{n}1 kl: 1.{n}30 loss: 1.{n}51 \n"
+    "Train loss: 1.{n}2879\nl1: 0.3{n}1 kl: 1.{n}00 loss: 1.{n}29 \n"
+)
+
+
+def told(log: str) -> list[MetricPoint]:
+    """What a log says, read line by line and at once, which must be the same."""
+    by_line, at_once = LogReader(), LogReader()
+    points = [point for line in log.splitlines(keepends=True) for point in by_line.feed(line.encode())]
+    points += by_line.close()
+    counts = Counter(name for point in points for name in (*point.metrics, *point.eval_metrics))
+    at_once.take(log.encode())
+    at_once.close()
+    assert at_once.summary() == by_line.summary(), counts
+    return points
+
+
+def values(points: list[MetricPoint], name: str) -> list[float]:
+    return [one[name] for point in points for one in (point.metrics, point.eval_metrics) if name in one]
+
+
+def test_what_stands_beside_a_loss_told_again_is_of_the_same_data() -> None:
+    points = told("".join(EPOCH.format(n=n) for n in range(9)))
+    assert values(points, "Val kl") == [float(f"1.{n}30") for n in range(9)]
+    assert values(points, "kl") == [float(f"1.{n}00") for n in range(9)]
+    assert values(points, "Val l1") == [float(f"0.2{n}1") for n in range(9)]
+    assert [point.loss for point in points if point.loss is not None] == [float(f"1.{n}2879") for n in range(9)]
+
+
+def test_another_loss_below_that_of_an_evaluation_stays_one_of_training() -> None:
+    points = told("".join(f"Epoch {n}\nVal loss: 1.{n}5132\nloss: 0.{9 - n}29 acc: 0.{n}12\n" for n in range(1, 9)))
+    assert [point.loss for point in points if point.loss is not None] == [float(f"0.{9 - n}29") for n in range(1, 9)]
+    assert values(points, "acc") == [float(f"0.{n}12") for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    "end", ["Training finished:\nSeed 0, val loss 1.051321 at epoch 0\n", "Training complete.\nVal loss: 1.05132\n"]
+)
+def test_the_best_of_an_evaluation_told_behind_the_end_is_no_new_point(end: str) -> None:
+    points = told("".join(EPOCH.format(n=n) for n in range(4)) + end)
+    assert values(points, "Val loss") == [1.05132, 1.15132, 1.25132, 1.35132]
+
+
+def test_an_evaluation_behind_the_end_that_measures_something_else_is_one() -> None:
+    points = told("".join(EPOCH.format(n=n) for n in range(4)) + "Training finished:\nVal loss: 1.02\n")
+    assert values(points, "Val loss") == [1.05132, 1.15132, 1.25132, 1.35132, 1.02]
+
+
+def test_a_label_in_capitals_needs_no_sign_before_its_value() -> None:
+    points = told(
+        "".join(f"\nIteration {n}\nMeta Train Error 1.{9 - n}237\nMeta Valid Accuracy 0.{n}5\n" for n in range(1, 6))
+    )
+    assert values(points, "Meta Valid Accuracy") == [0.15, 0.25, 0.35, 0.45, 0.55]
+    assert values(points, "Meta Train Error") == [1.8237, 1.7237, 1.6237, 1.5237, 1.4237]
+    assert not any(
+        point.metrics or point.eval_metrics
+        for point in told("The mean error 1.5\nNo error of size 2.75\nError Rate Limit 30\n")
+    )
