@@ -8,6 +8,8 @@ from typing import Any
 
 _MOST_OFTEN = 100
 """A pass that shows each sample more often than this is an endless stream, not an epoch."""
+_MOST_OFTEN_UNTOLD = 2
+"""The same where its sampler does not tell a length, as endless ones do not."""
 
 
 class _Pass:
@@ -16,6 +18,8 @@ class _Pass:
     def __init__(self, iterator: Any, loader: Any, torch: Any) -> None:
         self.iterator = weakref.ref(iterator)
         self.length: int | None = None
+        self.size: int | None = None
+        """Samples of the data, where the loader does not know its length."""
         self.is_endless = False
         self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
         if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # asking one changes what torch warns of
@@ -23,7 +27,7 @@ class _Pass:
                 self.length = len(loader)
                 self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
             except Exception:  # noqa: BLE001 - a sampler of the program's own may not know
-                self.length = None
+                self.length, self.size = None, _size_of(loader.dataset)
         self.batches = self.steps = self.epoch = 0
         self.batches_of_steps = 0
         self.networks: set[int] = set()
@@ -41,6 +45,11 @@ class _Pass:
             self.batch_size = first
         elif self.batch_size == 1 and self.collates and first != 1:
             self.batch_size = None
+
+    def goes_on(self) -> bool:
+        """Whether it is an endless stream, or has proven to be one."""
+        most = self.size and _MOST_OFTEN_UNTOLD * self.size
+        return self.is_endless or bool(most and self.batches * (self.batch_size or 1) > most)
 
     def was_looked_through(self) -> bool:
         """Whether it ended, or is known to be an evaluation, without a step."""
@@ -170,7 +179,7 @@ class Passes:
             whole = steps_before // steps
             epochs_before = whole if epoch_saved is None or whole in (epoch_saved, epoch_saved + 1) else None
         known = epochs_before if steps_before != 0 else 0
-        epoch = fed.epoch + known if self._are_epochs and known is not None else None
+        epoch = fed.epoch + known if self._are_epochs and known is not None and not fed.goes_on() else None
         others = [done for network, done in self._begun.items() if network not in fed.networks]
         alike = training > 2 and len(set(others)) == 1 and fed.epoch <= others[0]  # folds, or the clients of each round
         return {
@@ -181,6 +190,13 @@ class Passes:
             "epoch_batches": fed.length if self._carries_rest and steps and self._are_epochs else None,
             "batch_size": fed.batch_size,
         }
+
+
+def _size_of(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:  # noqa: BLE001 - nor may its data
+        return None
 
 
 def _first_dimension(batch: Any, depth: int = 0) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import gc
+import itertools
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
@@ -592,6 +593,19 @@ def test_a_sampler_without_an_end_makes_no_epochs() -> None:
     for _batch in _batches(passes, oversampled):
         passes.stepped(1)
     assert _told(passes) == (1, 20, 20, 2)
+
+
+def test_a_sampler_that_tells_no_length_makes_no_epochs_once_it_has_shown_all_samples_twice() -> None:
+    class Endless(torch.utils.data.Sampler[int]):
+        def __iter__(self) -> Any:
+            return itertools.cycle(range(10))
+
+    passes, told = Passes(torch), []
+    loader = DataLoader(TensorDataset(torch.ones(10, 3)), batch_size=2, sampler=Endless())
+    for _batch in itertools.islice(_batches(passes, loader), 11):
+        passes.stepped(1)
+        told.append(_told(passes)[0])
+    assert told == [1] * 10 + [None]
 
 
 def test_a_loader_that_goes_on_beyond_its_length_begins_an_epoch_each_time() -> None:

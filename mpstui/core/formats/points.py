@@ -219,6 +219,8 @@ class MetricPoint:
     """Steps of an epoch as far as one was seen to go, for an axis; nobody planned them."""
     of_samples: bool = False
     """Whether the steps of the epoch are samples: an axis, but no steps of the run."""
+    of_trainings: bool = False
+    """Whether epochs are rounds of many trainings."""
     undescribed: bool = False
     """Whether its counters are those of a bar without a loss that does not say what it counts."""
     passes: int = 0

@@ -386,6 +386,7 @@ class Tracker:
             eval_metrics=reading.eval_metrics,
             series=reading.series,
             of_samples=reading.of_samples,
+            of_trainings=self._launches.in_rounds,
             format=reading.grammar,
             part=reading.part,
             undescribed=reading.bar and reading.rank < 2,

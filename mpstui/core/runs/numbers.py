@@ -144,6 +144,8 @@ class NumberWitnesses(NamedTuple):
         epoch, planned = integer(says.get("epoch")), integer(says.get("epochs"))
         if not self.sees_epochs or epoch is None or passes is None:
             return False
+        if says.get("of_trainings"):
+            return True
         epoch += says.get("first_epoch") == 0
         if self.trainings > 1:  # what the one before has printed is no epoch of this one
             of_each = integer(self.own.says.get("epochs"))
@@ -164,7 +166,8 @@ class NumberWitnesses(NamedTuple):
             alike: the program prints the steps that the agent counts.
         """
         parsed, beside = self.parsed, (first or self.own, self.printed) if alike else (first or self.own,)
-        totals = (*beside, self.program, self.asked, self.printed, self.own, *((parsed,) if first else ()))
+        of_passes = (self.own,) if count == "step" or first in (None, self.own) or self.counts_anew else ()
+        totals = (*beside, self.program, self.asked, self.printed, *of_passes, *((parsed,) if first else ()))
         from_zero = first is self.own and self.counts_anew and self.resumed and not alike
         for one in totals[:1] if from_zero else totals:
             planned = _COUNTS[count](one.says.get(f"{count}s"))

@@ -296,6 +296,12 @@ def test_one_look_tells_the_time_left_where_each_epoch_is_one_step(
             "Epoch 3/6 [10/20] loss 1.5\n",
             (3, 6, None, None),
         ),
+        # Clients that each keep their network: passes in all rounds until now.
+        (
+            {"epoch": 18, "epochs": 18, "epoch_step": 6, "epoch_steps": 6, "training": 6},
+            "---Round number: 8---\nloss 1.5\n",
+            (8, None, None, None),
+        ),
     ],
 )
 def test_an_epoch_of_the_program_may_be_no_pass_through_its_data(
