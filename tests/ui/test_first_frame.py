@@ -69,6 +69,8 @@ def test_it_does_not_wait_for_a_disk_that_hangs(frames: list[str], monkeypatch: 
         async with app.run_test(size=(120, 40)) as pilot:
             driver = Driver(app, pilot, world)
             await driver.sees("reading runs")
+            await driver.press("enter")
+            await driver.hears("the runs are still being read: press again in a moment")
             answers.set()
             await driver.sees(world.monitor.snapshots[0].name)
 

@@ -70,7 +70,9 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def no_run(self) -> str:  # type: ignore[override]
-        """A group is no run."""
+        """A group is no run; and before the first reading nobody knows whether there are any."""
+        if self.table.unread:
+            return "the runs are still being read: press again in a moment"
         return "a group of runs is selected: enter opens it" if self.table.line is not None else super().no_run
 
     @property
