@@ -40,6 +40,7 @@ _GOES_ON = (
 """A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
 _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until ")
 """A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
+_STEPS = (Role.STEP, Role.STEPS)
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _OF_MACHINE = frozenset(
@@ -102,7 +103,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
-        of_run=any(pair.name.role is Role.STEPS and "total" in words_of(pair.key) for pair in pairs),
+        steps_name=next((p.key for p in pairs if p.name.role in _STEPS and p.counted == counters.steps), ""),
         bare=loss is not None and loss is bare,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
@@ -220,7 +221,8 @@ def _opens_list(pairs: Sequence[Pair]) -> bool:
         return rest[0].start - pairs[0].end <= len(", ")  # ``'output': (16, 8, 400)``, ``Conv2d(64, 64, ..``
     fewest = 2 if pairs[0].bracketed and pairs[0].marked else 3
     rest = rest[:fewest]
-    bare = len(rest) == fewest and not any(pair.key or pair.bracketed or pair.total or pair.unit for pair in rest)
+    unit = pairs[0].unit
+    bare = len(rest) == fewest and not any(p.key or p.bracketed or p.total or p.unit not in ("", unit) for p in rest)
     return bare and pairs[0].name.role is Role.OTHER and rest[-1].end - pairs[0].end <= _LONGEST_VALUES
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from .facts import Fact
 from .loss_series import first_known, or_zero
+from .names import words_of
 from .notices import is_heading
 from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Phase, Standing
 
@@ -15,6 +16,8 @@ _LATE = 0.8
 
 _MOST_RISES = 2
 """A number of steps that is corrected upwards more often was counted, not planned: ``NumTimesteps 2048``."""
+_WHOLE = frozenset(("total", "max", "train", "training"))
+"""In the name of steps: they are all of the training."""
 _MOST_PLANS = 2
 """Numbers of epochs that one run is told; more are those of several data sets, of a network's parts, of a sweep."""
 
@@ -30,6 +33,8 @@ class PlannedTotals:
         """The newest that told values beside a total."""
         self.steps_of_run: Number | None = None
         """What the newest line calls the total of steps."""
+        self._of_training: tuple[Number, int] = (0, 0)
+        """What the newest line calls the steps of the training, and how often that had moved on by then."""
 
     def begin_run(self) -> None:
         """Another run in the same log, which may have the same plan."""
@@ -37,13 +42,10 @@ class PlannedTotals:
         self._epochs_told.clear()
         self.steps_of_run = None
 
-    def take(self, counters: Counters, *, of_run: bool = False) -> bool:
-        """What one line plans; the newest counts. False where its steps have risen too often to be planned.
-
-        Args:
-            of_run: the line calls its steps the total.
-        """
-        self.steps_of_run = counters.steps if of_run and counters.steps else self.steps_of_run
+    def take(self, counters: Counters, steps_name: str = "") -> bool:
+        """What one line plans; the newest counts. False where its steps have risen too often to be planned."""
+        is_total = bool(counters.steps) and "total" in words_of(steps_name)
+        self.steps_of_run = counters.steps if is_total else self.steps_of_run
         steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
         self._rises = 0 if or_zero(steps) < before else self._rises + (or_zero(steps) > before)
         epochs = first_known(counters.epochs, self._planned.epochs)
@@ -54,10 +56,19 @@ class PlannedTotals:
         self._planned = Counters(epochs=epochs, steps=steps)
         return counters.steps is None or self._rises <= _MOST_RISES
 
-    def as_counted(self, plan: LineReading) -> list[LineReading]:
+    def as_counted(self, plan: LineReading, moves: int) -> list[LineReading]:
         """What a line that plans has told as a place, where its steps have risen too often to be planned, behind those
-        before it with the same values; empty where it plans, or has told no values."""
-        if self.take(plan.counters, of_run=plan.of_run) or not plan.metrics:
+        before it with the same values; empty where it plans, or has told no values.
+
+        Args:
+            moves: how often the training was seen to move on before.
+        """
+        steps = plan.counters.steps
+        if steps is not None and not _WHOLE.isdisjoint(words_of(plan.steps_name)):
+            self._of_training = steps, moves
+        elif steps is not None and moves == self._of_training[1] and steps < self._of_training[0]:
+            plan = replace(plan, counters=plan.counters._replace(steps=None))  # of a round: ``iterations: 5000``
+        if self.take(plan.counters, plan.steps_name) or not plan.metrics:
             self._told = [*self._told, plan][-_MOST_RISES - 1 :] if plan.metrics else self._told
             return []
         alike, self._told = [one for one in self._told if one.metrics.keys() == plan.metrics.keys()], []

@@ -70,7 +70,7 @@ _CUDA = re.compile(
     r"(?i)\bgpu device\s?[=:]\s?\d{1,2}\Z|\bCreat(?:ed|ing) (?:TensorFlow device \(|device )\S{0,80}GPU:\d|"
     r"\bUse GPU with device ID \d|\AUse GPU: \d{1,2}(?= for training|\Z)|"
     r"\bBackend used: \[CUDA\]|\bSelected GPU\[\d{1,2}\] |\[(?:CudaDevice|GpuDevice|cuda)\(id=|"
-    r"\bdevice: \d{1,2}, GPU Compute Capability"
+    r"\bdevice: \d{1,2}, GPU Compute Capability|\bdevice Place\(gpu:\d{1,2}\)"
 )
 _METAL = "name: METAL"
 """As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""

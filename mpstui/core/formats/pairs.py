@@ -76,6 +76,8 @@ _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _MEASURED = (Role.OTHER, Role.LOSS)
 _TWO_NAMES = re.compile(r"([^()]{2,40}) \(([^()]{2,20})\)")
+_OF_SOMETHING = re.compile(r" of (?:the|an?|all|its|our|your|this|that|every)\b")
+"""Behind a share that measures nothing: ``15% of the price``."""
 _CURRENCIES = ("$", "€", "£")
 _ABBREVIATED = ("L", "l")
 """A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
@@ -148,6 +150,9 @@ def pairs_of(line: str) -> list[Pair]:
             if line[match.start() - 1 : match.start()] in _CURRENCIES:
                 end = match.end()
                 continue  # a price
+            if match["unit"] == "%" and _OF_SOMETHING.match(line, match.end()) is not None:
+                end = match.end()
+                continue
             pair = _pair(line, match, end, scopes)
             if part:
                 pair, part = _of_part(pair, part), ""

@@ -128,8 +128,8 @@ class LineReading:
     """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
     plan: bool = False
     """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
-    of_run: bool = False
-    """True for a plan that calls its steps the total."""
+    steps_name: str = ""
+    """What a plan calls its steps: ``total_steps``, ``iterations``."""
     told_step: Number | None = None
     """The step of the run that an epoch's bar names behind itself (``7/100 [.., step=307]``), which it is not."""
     brief: bool = False

@@ -77,6 +77,8 @@ _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
 """``Epoch and iter 28 1251``, ``Epoch, Step: 3, 20``."""
+_COUNT_IN_EPOCH = re.compile(r"(?i)\A(\d{1,9} ?/ ?\d{1,9}) (?:in|of) (\d{1,6})(?:st|nd|rd|th)? epoch\b")
+"""``20/500 in 3 epoch finished, loss is 0.5``."""
 _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch: [1 | 600]``
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
 _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
@@ -243,6 +245,7 @@ def _counters_first(line: str) -> str:
         line = _HEADED_PLACE.sub(r"\1\2", line)
     line = _NAMED_PLACE.sub(_place_first, line)
     line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
+    line = _COUNT_IN_EPOCH.sub(r"epoch \2 [\1]", line) if line[:1].isdigit() else line
     return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
 
 

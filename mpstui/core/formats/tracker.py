@@ -75,7 +75,7 @@ class Tracker:
         if reading.bar and reading.loss is None and self._banner.is_evaluation and not self._trains_by_bars:
             return None  # of the evaluation that was announced
         if reading.plan:
-            if not (counted := self._plan.as_counted(reading)):
+            if not (counted := self._plan.as_counted(reading, self._moves)):
                 if not self._trained:
                     self._rates.plan(reading)
                 return None

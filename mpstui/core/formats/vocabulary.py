@@ -143,11 +143,11 @@ NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap 
     "alpha gamma thresh thr annealing scheduler schedule"
 )
 _ERRORS_AND_SCORES = """
-    accu accuracies error err errs reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2 medae
-    specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson spearman
-    kendall brier srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95 jaccard auprc epe pesq stoi sdr nsdr
-    rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe mpjve mr pck oks logp logprob
-    loglik rmsle hmean
+    accu accuracies error err errs reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2
+    medae specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson
+    spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
+    jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
+    mpjve mr pck oks logp logprob loglik rmsle hmean
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -183,7 +183,7 @@ NEVER_A_RATE = word_set(
 )
 """Make something else of a learning rate."""
 NEVER_A_METRIC = word_set(
-    "eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs ts"
+    "δ eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs ts"
 )
 """A name with one of these is that of something that a program also prints."""
 COUNTED = (

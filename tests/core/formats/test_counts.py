@@ -41,6 +41,7 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("[Epoch 2][Step 3/20] loss 0.51", (2, None, None, None, 3, 20)),
     ("Epoch 019 | Avg Loss 0.51 | Best 0.62 (Epoch 18)", (19, None, None, None, None, None)),
     ("0-epoch (99/4466): total loss 0.51, lr 1e-4", (0, None, None, None, 99, 4466)),
+    ("20/500 in 3 epoch finished at time 0:00:27.742635 from start, Loss is 0.51", (3, None, None, None, 20, 500)),
     ("12th epoch: train loss 0.51", (12, None, None, None, None, None)),
     ("Epoch and iter 28 1251 Loss 0.51 Time 102.1", (28, None, 1251, None, None, None)),
     ("epoch, step: 3, 20, loss 0.51", (3, None, 20, None, None, None)),
@@ -311,3 +312,11 @@ def test_the_record_of_an_iteration_below_folds_is_one_of_training() -> None:
     found = reader.summary()
     assert (found.step, found.train_loss) == (2, LossSummary(5138.26, 5238.26, 2))
     assert {"Loss", "Accuracy", "Micro F1"} <= set(found.metrics)
+
+
+def test_the_iterations_of_a_round_are_not_all_steps_of_the_training() -> None:
+    reader = LogReader()
+    reader.feed(b"train_steps        : 400000\niterations         : 5000\n[  5000] | lr 0.00025 | loss 5.5\n")
+    assert (reader.summary().step, reader.summary().steps) == (5000, 400000)
+    reader.feed(b"iterations         : 8000\n[  6000] | lr 0.00025 | loss 5.5\n")
+    assert reader.summary().steps == 8000

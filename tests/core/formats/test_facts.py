@@ -91,6 +91,7 @@ DEVICES = [
     ("Training on: cuda", "cuda"),
     ("Backend used: [CUDA]; OS: [Windows 10]", "cuda"),
     ("[GpuDevice(id=0, process_index=0), GpuDevice(id=1, process_index=0)]", "cuda"),
+    ("ppocr INFO: train with paddle 2.6.1 and device Place(gpu:0)", "cuda"),
     ("W1205 12:44:41.1   27 device.cc:4] Please NOTE: device: 0, GPU Compute Capability: 7.0", "cuda"),
     ("Setting ds_accelerator to cuda (auto detect)", "cuda"),
     ("Use GPU with device ID 0", "cuda"),

@@ -465,6 +465,19 @@ def test_what_a_sentence_counts_is_no_metric(line: str, metrics: list[str]) -> N
     assert sorted({name for point in points for name in point.metrics}) == metrics
 
 
+def test_a_share_of_something_is_no_measure() -> None:
+    reader = LogReader()
+    reader.feed(b"step 20 loss 0.5\n* The shipping cost is 15% of the price, which is $18.\n")
+    assert reader.summary().metrics == ("loss",)
+
+
+def test_how_far_a_value_is_from_another_is_no_metric() -> None:
+    reader = LogReader()
+    epoch = "ep={}: loss=1.5{} acc=95.6% fpr=0.1{}\n  Fine-tuned: 86.{}% (Δ=+2.{}%)\n"
+    reader.feed("".join(epoch.format(*[number] * 5) for number in range(4)).encode())
+    assert reader.summary().metrics == ("loss", "acc", "fpr", "Fine-tuned")
+
+
 def test_the_rate_among_settings_is_not_the_rate_in_use() -> None:
     points = LogReader().feed(b"learning_rate = 0.5\nlr: 0.5\nstep 1 loss 0.9\nstep 2 loss 0.8\nlr: 0.25\n")
     assert [point.learning_rate for point in points if point.learning_rate is not None] == [0.25]

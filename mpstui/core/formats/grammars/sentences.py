@@ -135,8 +135,8 @@ class Sentences(LineGrammar):
         for what, n in found:
             of_epochs = what.lower()[:2] in ("ep", "ép", "轮", "エポ", "에폭")
             counters = counters._replace(**{"epochs" if of_epochs else "steps": parse_count(n)})
-        of_run = any("total" in total.group().lower() for total in totals)
-        return None if counters == Counters() else LineReading(self.name, counters, plan=True, of_run=of_run)
+        name = "total steps" if any("total" in total.group().lower() for total in totals) else ""
+        return None if counters == Counters() else LineReading(self.name, counters, plan=True, steps_name=name)
 
 
 def _is_of_evaluation(name: str) -> bool:
