@@ -14,6 +14,7 @@ from ..series.series import SeriesStore
 from .sources import PREVIEW_BYTES, ConsoleSource, MetricSource, open_source
 
 if TYPE_CHECKING:
+    from ..formats.files import MetricFile
     from ..formats.points import MetricPoint, Number, Point, Standing
     from ..model.kept import Kept
 
@@ -100,6 +101,11 @@ class ExternalMetrics:
     def epoch_length(self) -> Number | None:
         """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
         return self._reader.epoch_length if isinstance(self._reader, ConsoleSource) else None
+
+    @property
+    def metric_file(self) -> MetricFile | None:
+        """What reads it, once it was opened and if it is no log."""
+        return self._reader.metrics if isinstance(self._reader, MetricSource) else None
 
     @property
     def kept(self) -> tuple[Kept, ...]:

@@ -111,33 +111,33 @@ class MetricSource:
     def __init__(self, file: FollowedFile, metrics: MetricFile) -> None:
         self._failure: str | None = None
         self._file = file
-        self._metrics = metrics
+        self.metrics = metrics
         self._slice_bytes = SLICE_BYTES
 
     @property
     def in_part(self) -> str | None:
-        return self._failure or self._metrics.summary().read_in_part
+        return self._failure or self.metrics.summary().read_in_part
 
     @property
     def standing(self) -> Standing:
         """What is said about the run as a whole."""
-        return self._metrics.summary().standing
+        return self.metrics.summary().standing
 
     @property
     def kept(self) -> tuple[Kept, ...]:
         """The images and texts that it contains besides numbers, if its reader knows any."""
-        media: Media | None = getattr(self._metrics, "media", None)
+        media: Media | None = getattr(self.metrics, "media", None)
         return media.found if media is not None else ()
 
     @property
     def settings(self) -> Mapping[str, str]:
         """The arguments of the run, if the file contains them."""
-        found: Mapping[str, str] = getattr(self._metrics, "settings", {})
+        found: Mapping[str, str] = getattr(self.metrics, "settings", {})
         return found
 
     def preview(self) -> Sequence[Point]:
         """Points at the end of a long file, if its reader can find them there."""
-        glance = getattr(self._metrics, "glance", None)
+        glance = getattr(self.metrics, "glance", None)
         try:
             return glance() if glance is not None else ()
         except OSError:
@@ -146,10 +146,10 @@ class MetricSource:
     def read(self) -> Sequence[Point]:
         from ..formats.points import PointColumns
 
-        before = self._metrics.position
+        before = self.metrics.position
         self._file.offset = self._file.size  # even if a torn last record keeps the reader from its end
         try:
-            points = self._metrics.take(self._slice_bytes)
+            points = self.metrics.take(self._slice_bytes)
         except OSError:
             return ()
         except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
@@ -157,8 +157,8 @@ class MetricSource:
             return ()
         is_wide = sum(len(point.values) for point in points if isinstance(point, PointColumns)) > WIDE
         self._slice_bytes = WIDE_SLICE_BYTES if is_wide else SLICE_BYTES
-        if self._metrics.position != before:
-            self._file.offset = min(self._file.size, self._metrics.position)
+        if self.metrics.position != before:
+            self._file.offset = min(self._file.size, self.metrics.position)
         return points
 
 

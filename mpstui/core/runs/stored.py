@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ...wire.heartbeat import number
 from ...wire.secrets import masked, masked_words
-from ..follow import Budget, FollowedFile
-from ..formats.stores import StoredRun, find_runs
+from ..follow import Budget
+from ..formats.stores import StoredRun
 from ..formats.told import SYSTEM, RunTold
 from ..model.exits import ExitSummary
 from ..model.snapshot import RunSnapshot, State
@@ -25,9 +25,8 @@ from .foreign_reader import ForeignReader
 from .journal import Extremes
 from .local_machine import LocalMachine
 from .planned import asked_totals
-from .sources import MetricSource
-from .stored_best import BestReader, KeptBest, stamps_of
-from .stored_metrics import followed
+from .stored_best import BestValues, KeptBest
+from .stored_metrics import metrics_of_run
 from .watched import WatchedReader, written_ago
 
 if TYPE_CHECKING:
@@ -38,14 +37,10 @@ LIST_BYTES = 4 << 20
 read when it is opened."""
 OLD_SECONDS = 60.0
 """A run that has not grown for so long is over for now, whether or not its end was recorded."""
-LOOK_SECONDS = 2.0
-"""How often a folder is searched for further runs."""
 _CLOSING_SECONDS = 5.0
 """What is written this long after the recorded end belongs to it."""
-MOST_RUNS = 1000
-"""The most runs shown of one folder, the newest."""
-LOOKING_SHARE = 0.05
-"""At most this share of a core: a large folder is searched less often."""
+TELL_SECONDS = 2.0
+"""How often a folder that is read like any other is asked what its store says."""
 
 
 class _InLists:
@@ -56,7 +51,12 @@ class _InLists:
 
 
 class StoredReader(ForeignReader):
-    """One run of a store. Its files are only read; it counts as ended only if the store has recorded that."""
+    """One run of a store. Its files are only read.
+
+    A list shows a short run with the curves that it draws or judges runs by, and a long one by what the end of its
+    files says: nothing before that is read, and its best values are found in the background. Once it is looked at in
+    full, all of it is read and held, until `rest`. A run that somebody has begun again is opened anew.
+    """
 
     def __init__(
         self, stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
@@ -64,23 +64,20 @@ class StoredReader(ForeignReader):
         """``kept``: what others have found in long runs."""
         super().__init__(machine, Path(stored.key), columns)
         self.stored = stored
-        self._kept = kept
-        self._best: BestReader | None = None
-        self._best_at: object = None
-        """The state of its files when a long run's best values were known, and when they were requested."""
-        self._asked_at: object = None
-        self._reader: MetricFile | None = None
-        self._begun = len(stored.parts)
+        self._best = BestValues(stored, machine.clock, _InLists(), kept)
+        self._parts = len(stored.parts)
+        """How often it had been begun when its curves were opened."""
         self._whole = False
-        """All of its curves are held, not only what a list shows."""
+        """All of its curves are read and held, not only what a list shows."""
+        self._glanced_at: object = None
+        """The state of its files when the end of a long run was looked at."""
+        self._metrics: MetricFile | None = None
+        """What reads its curves: it has met what the store keeps among them."""
         self._told = RunTold()
+        self._told_at: object = None
+        """The state of its files then, and how far they had been read."""
         self._settings: Mapping[str, str] = {}
         """Its configuration, secrets masked."""
-        self._extremes: Extremes = {}
-        self._glanced_at: float | None = None
-        """When the file last changed whose end was looked at."""
-        self._told_at: object = None
-        """The state of its files then."""
 
     @property
     def settled(self) -> bool:
@@ -88,15 +85,15 @@ class StoredReader(ForeignReader):
 
     @property
     def caught_up(self) -> bool:
-        return self._failed or (self._seen and not self._begun_again and (self._passes_over or super().caught_up))
+        return self._failed or (self._seen and not self._begun_again and (self._is_long or super().caught_up))
 
     @property
     def unread(self) -> bool:
-        return not (self._passes_over and self._seen) and super().unread
+        return not (self._is_long and self._seen) and super().unread
 
     @property
     def list_pending_bytes(self) -> int:
-        return 0 if self._passes_over and self._seen else super().list_pending_bytes
+        return 0 if self._is_long and self._seen else super().list_pending_bytes
 
     @property
     def pending_bytes(self) -> int:
@@ -105,38 +102,26 @@ class StoredReader(ForeignReader):
     @property
     def _begun_again(self) -> bool:
         """Whether somebody has resumed it since it was read."""
-        return self._begun != len(self.stored.parts)
+        return self._parts != len(self.stored.parts)
 
     @property
     def _seen(self) -> bool:
         return self.snapshot is not None and not self._outdated
 
     @property
-    def _passes_over(self) -> bool:
-        """Whether only the end of what is there is read, since a list needs no more."""
+    def _is_long(self) -> bool:
+        """Whether it is too long to be read for a list."""
         return self.external is not None and not self._whole and self.external.file.size > LIST_BYTES
 
     @property
     def lacks_best(self) -> bool:
-        if not (self._seen and self._passes_over) or self._failed:
+        if not (self._seen and self._is_long) or self._failed:
             return False
-        return self._best_at != self._mark() or (self._best is not None and self._is_over())
+        return self._best.lack(self._mark(), is_over=self._is_over())
 
     def read_best(self, budget: Budget) -> None:
-        if self._best is None:
-            self._best = BestReader(self.stored, self.machine.clock, _InLists())
-        mark, stamps = self._mark(), stamps_of(self.stored.files())
-        found = self._best.read(budget)
-        if found is None:
-            return
-        self._know_best(found, mark)
-        if self._is_over():
-            self._best = None  # read again, should somebody resume it
-            if self._kept is not None:
-                self._kept.keep(self.stored.key, stamps, found)
-
-    def _know_best(self, found: Extremes, mark: object) -> None:
-        self._extremes, self._best_at, self._outdated = {**self._extremes, **found}, mark, True
+        if self._best.read(budget, self._mark(), is_over=self._is_over()):
+            self._outdated = True
 
     def _mark(self) -> object:
         """What reveals that a file has grown."""
@@ -161,20 +146,27 @@ class StoredReader(ForeignReader):
     def _refreshed(self, full: bool, budget: Budget) -> RunSnapshot:
         if not full and self.snapshot is not None and self._is_quiet():
             return self.snapshot
-        if self._begun_again:
-            self._begun, self.external, self._whole, self._best = len(self.stored.parts), None, False, None
-        if self.external is None or (full and not self._whole):
-            before, self._whole = self.external, full
-            self.external = self._open_metrics()
-            self.external.show(before.newest if before is not None else {})
-            self.external.poll()
-        if self._passes_over:
-            self._glance(self.external)
+        external = self._opened(whole=full)
+        if self._is_long:
+            self._glance(external)
         else:
             self._read_external(budget, anyway=full)
-        self._told = self._ask_store()
+        self._ask_store()
         self._full, self._outdated = full, False
         return self._compose(full)
+
+    def _opened(self, *, whole: bool) -> ExternalMetrics:
+        """The reader of its curves, opened anew for the first look in full and once it was begun again."""
+        if self._begun_again:
+            self._parts, self.external, self._whole = len(self.stored.parts), None, False
+            self._best.begin_again()
+        if self.external is None or (whole and not self._whole):
+            newest, self._whole = self.external.newest if self.external is not None else {}, whole
+            store = SeriesStore(capacity=self.capacity, only=None if whole else _InLists())
+            self.external = metrics_of_run(self.stored, self.machine.clock, store)
+            self.external.show(newest)
+            self.external.poll()
+        return self.external
 
     def _is_quiet(self) -> bool:
         """Whether an ended run can stay in the list as it is."""
@@ -183,48 +175,30 @@ class StoredReader(ForeignReader):
             return False
         before = external.file.changed_at
         external.poll()
-        return external.file.changed_at == before and (self._passes_over or not external.pending_bytes)
+        return external.file.changed_at == before and (self._is_long or not external.pending_bytes)
 
     def _glance(self, external: ExternalMetrics) -> None:
+        """Look at the end of a long run, and ask once what others have found in it."""
         external.poll()
-        if not external.newest or external.file.changed_at != self._glanced_at:
-            self._glanced_at = external.file.changed_at
+        if not external.newest or self._mark() != self._glanced_at:
+            self._glanced_at = self._mark()
             external.preview()
             external.glance()
-        if self._kept is not None and self._asked_at != self._mark():
-            self._asked_at = self._mark()
-            found = self._kept.find(self.stored.key, stamps_of(self.stored.files()))
-            if found is not None:
-                self._know_best(found, self._asked_at)
+        self._best.recall(self._mark())
 
-    def _open_metrics(self) -> ExternalMetrics:
-        only = None if self._whole else _InLists()
-        store = SeriesStore(capacity=self.capacity, only=only)
-        return ExternalMetrics(
-            self.stored.path, self.machine.clock, store=store, file=followed(self.stored), opened=self._source
-        )
-
-    def _source(self, file: FollowedFile) -> MetricSource | None:
-        try:
-            self._reader = self.stored.open()
-        except OSError:
-            return None
-        return None if self._reader is None else MetricSource(file, self._reader)
-
-    def _ask_store(self) -> RunTold:
-        file = self.external.file if self.external is not None else None
-        read = self._reader.position if self._reader is not None else 0
-        mark = (file and file.changed_at, file and file.size, read)
+    def _ask_store(self) -> None:
+        """What the store says of it, wherever that may have changed."""
+        self._metrics = (self.external and self.external.metric_file) or self._metrics
+        mark = self._mark(), self._metrics.position if self._metrics is not None else 0
         if mark == self._told_at:
-            return self._told
+            return
         try:
-            told = self.stored.told(self._reader)
+            told = self.stored.told(self._metrics)
         except OSError:
-            return self._told
-        self._told_at = mark
-        if told is not self._told and (told.argv, told.config) != (self._told.argv, self._told.config):
+            return
+        if (told.argv, told.config) != (self._told.argv, self._told.config):
             self._asked, self._settings = asked_totals(told.argv, told.config), masked(told.config)
-        return told
+        self._told, self._told_at = told, mark
 
     def _unreadable(self, why: str) -> RunSnapshot:
         return self._snapshot(State.WATCHED, why)
@@ -250,9 +224,9 @@ class StoredReader(ForeignReader):
             updated=updated,
             series=dict(sorted(curves.items(), key=lambda curve: curve[0].startswith(SYSTEM))),
             output=self.stored.output if full else None,
-            outputs=tuple(self.stored.outputs) if full and self._begun > 1 else (),
-            attempt=self._begun if self._begun > 1 else 0,
-            attempts=self._begun if self._begun > 1 else 0,
+            outputs=tuple(self.stored.outputs) if full and self._parts > 1 else (),
+            attempt=self._parts if self._parts > 1 else 0,
+            attempts=self._parts if self._parts > 1 else 0,
             extremes=self._known_extremes(),
             readers=f"{self.stored.store}: {external.source}" if external is not None else None,
             loading=full and external is not None and external.behind,
@@ -293,9 +267,9 @@ class StoredReader(ForeignReader):
 
     def _known_extremes(self) -> Extremes:
         """Of the metrics that judge a run in a list, once all of it was read; else what was known."""
-        if self.external is not None and self.external.complete and not self._passes_over:
-            self._extremes = {**self._extremes, **self.external.store.extremes()}
-        return self._extremes
+        if self.external is not None and self.external.complete and not self._is_long:
+            self._best.add(self.external.store.extremes())
+        return self._best.found
 
     def _snapshot(self, state: State, reason: str) -> RunSnapshot:
         """Everything that needs no numbers."""
@@ -338,7 +312,7 @@ class FolderReader(WatchedReader):
 
     def _compose(self, full: bool) -> RunSnapshot:
         if self.machine.monotonic() >= self._tell_at:
-            self._tell_at = self.machine.monotonic() + LOOK_SECONDS
+            self._tell_at = self.machine.monotonic() + TELL_SECONDS
             with contextlib.suppress(OSError):  # what was read before still holds
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
@@ -361,40 +335,3 @@ def reader_of(
     if stored.is_folder:
         return FolderReader(stored, machine, columns)
     return StoredReader(stored, machine, columns, kept)
-
-
-class StoreFolder:
-    """The runs below one folder, or of one database: searched again and again, since others may begin."""
-
-    def __init__(self, path: Path, found: Sequence[StoredRun]) -> None:
-        self._path = path
-        self._known = {run.key: run for run in found}
-        self._fresh: list[StoredRun] = list(found[:MOST_RUNS])
-        self._shown = len(self._fresh)
-        self._look_at = 0.0
-
-    @property
-    def left_out(self) -> int:
-        """Runs that are too old to be shown."""
-        return len(self._known) - self._shown
-
-    def look(self, machine: LocalMachine) -> list[StoredRun]:
-        """Runs that have appeared since the last call, the newest first."""
-        fresh, self._fresh = self._fresh, []
-        begun = machine.monotonic()
-        if not fresh and begun >= self._look_at:
-            folders = {str(one.path) for run in self._known.values() for one in run.parts}
-            begun_again = {run.joins: run for run in self._known.values() if run.joins}
-            found = find_runs(self._path, folders.__contains__ if folders else None)
-            fresh = []
-            for run in found:
-                known = begun_again.get(run.joins) or self._known.get(run.key)
-                if known is None:
-                    fresh.append(run)
-                elif len(run.parts) > 1 or run.key != known.key:
-                    known.join(run)
-            self._known |= {run.key: run for run in fresh}
-            fresh = fresh[: max(0, MOST_RUNS - self._shown)]
-            self._shown += len(fresh)
-            self._look_at = begun + max(LOOK_SECONDS, (machine.monotonic() - begun) / LOOKING_SHARE)
-        return fresh

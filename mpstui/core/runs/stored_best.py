@@ -73,6 +73,59 @@ def stamps_of(files: Iterable[Path]) -> Stamps:
     return [None if (found := storage.stamp(one)) is None else list(found) for one in files]
 
 
+class BestValues:
+    """The lowest and highest values of one run, by which lists judge it: read with it or, of a long one, aside.
+
+    A ``mark`` is whatever reveals that its files have grown.
+    """
+
+    def __init__(
+        self, stored: StoredRun, clock: Callable[[], float], only: Container[str], kept: KeptBest | None
+    ) -> None:
+        """``only``: the names of the metrics that a list judges runs by; ``kept``: what others have found."""
+        self.found: Extremes = {}
+        self._stored, self._clock, self._only, self._kept = stored, clock, only, kept
+        self._reader: BestReader | None = None
+        """Begun, and not yet at the end of a run that is over."""
+        self._known_at: object = None
+        self._asked_at: object = None
+
+    def add(self, found: Extremes) -> None:
+        self.found = {**self.found, **found}
+
+    def lack(self, mark: object, *, is_over: bool) -> bool:
+        """Whether there is more to read, or all of a run that is over can be kept for others."""
+        return self._known_at != mark or (self._reader is not None and is_over)
+
+    def recall(self, mark: object) -> None:
+        """Ask once what others have found."""
+        if self._kept is None or self._asked_at == mark:
+            return
+        self._asked_at = mark
+        found = self._kept.find(self._stored.key, stamps_of(self._stored.files()))
+        if found is not None:
+            self.add(found)
+            self._known_at = mark
+
+    def read(self, budget: Budget, mark: object, *, is_over: bool) -> bool:
+        """Read on; whether that came to the end."""
+        self._reader = self._reader or BestReader(self._stored, self._clock, self._only)
+        stamps, found = stamps_of(self._stored.files()), self._reader.read(budget)
+        if found is None:
+            return False
+        self.add(found)
+        self._known_at = mark
+        if is_over:
+            self._reader = None
+            if self._kept is not None:
+                self._kept.keep(self._stored.key, stamps, found)
+        return True
+
+    def begin_again(self) -> None:
+        """Somebody has resumed the run: all of it is read anew."""
+        self._reader = None
+
+
 class BestReader:
     """Reads one long run for its lowest and highest values, in slices; what has come since is added."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..formats.stores import StoredRun
     from .follower import RunFollower
     from .local_machine import LocalMachine
-    from .stored import StoreFolder
+    from .store_folder import StoreFolder
     from .stored_best import KeptBest
 
 # Readers of stores, files and jobs are imported when one is watched: most lists have none.
@@ -51,7 +51,7 @@ class Watching(dict[str, "RunFollower"]):
         """Add what a path refers to; returns the keys of its runs, none if they appear over time."""
         from ..formats.stores import find_runs, is_database
         from .reader import RunReader
-        from .stored import MOST_RUNS, StoreFolder
+        from .store_folder import MOST_RUNS, StoreFolder
         from .watched import WatchedReader
         from .watched_jobs import ALL_JOBS, WatchedJob, job_named
 

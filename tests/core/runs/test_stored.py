@@ -17,7 +17,7 @@ from mpstui.core.hosts.local import LocalServices
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import badge, needs_explaining
-from mpstui.core.runs import stored, stored_once
+from mpstui.core.runs import store_folder, stored, stored_once
 from mpstui.core.runs.comparison import columns
 from mpstui.core.runs.details import details
 from mpstui.core.runs.listing import best_of
@@ -390,7 +390,7 @@ def test_ps_and_results_list_the_runs_of_a_path(
 def test_runs_that_are_too_many_are_told(
     command: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: Home
 ) -> None:
-    monkeypatch.setattr(stored, "MOST_RUNS", 2)
+    monkeypatch.setattr(store_folder, "MOST_RUNS", 2)
     for at in range(5):
         run_of(tmp_path / "wandb", f"r{at}", 0.5, w.exited(0), count=2)
     _, told, beside = command("ps", str(tmp_path / "wandb"))
