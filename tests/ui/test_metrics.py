@@ -208,3 +208,13 @@ def test_a_long_name_is_whole_where_there_is_room_for_it() -> None:
     run = replace(fakes.running(), series={name: fakes.curve(name)})
     assert not any(name in line for line in lines_of(run, 60, 10))
     assert any(name in line for line in lines_of(run, 110, 10))
+
+
+@pytest.mark.parametrize("width", range(49, 53))
+def test_no_name_lacks_a_letter_for_the_sake_of_a_longer_course(width: int) -> None:
+    """At 120 columns it was `loss · output.l…`, beside a course of six cells."""
+    snapshot = of_many(others=0)
+    told = replace(snapshot.numbers, told_by={"loss": "output.log", "step": "agent"})
+    (first,) = [line for line in lines_of(replace(snapshot, numbers=told), width, 10) if "loss ·" in line]
+    assert "loss · output.log" in first
+    assert any(cell in first for cell in "▁▂▃▄▅▆▇")

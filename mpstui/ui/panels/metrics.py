@@ -23,6 +23,8 @@ from . import Panel, RunFacts, RunPanel, nothing_yet
 _LEAST_CELLS, _LONGEST_STEP = (7, 8, 7, 7), 9
 _SHORT_AXES = {"sample": "smp", "optimizer step": "update", "printed step": "printed"}
 _NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _FAIR_TREND, _LONGEST_TREND = 46, 10, 30, 6, 20, 40
+_SHORT_TREND = 4
+"""Where a course that is no longer leaves room for every name: of names that lack a letter or two."""
 
 
 class MetricChosen(Message):
@@ -215,12 +217,13 @@ class _Table:
         at = whole if self._in_whole else short
         room = width - last - best - at - 5
         most = max(_MOST_NAME, room - _FAIR_TREND)
-        self._name = max(_LEAST_NAME, min(most, longest, room - _LEAST_TREND))
+        least_trend = _SHORT_TREND if longest <= min(most, room - _SHORT_TREND) else _LEAST_TREND
+        self._name = max(_LEAST_NAME, min(most, longest, room - least_trend))
         self._cut = cut_apart(tuple(map(self._named, entries)), self._name)
         left = width - self._name - 2 - last
         self._columns = [last, *([best] if left > best else []), *([at] if left > best + at + 1 else [])]
         rest = width - self._name - 2 - sum(self._columns) - len(self._columns)
-        self._trend = min(_LONGEST_TREND, rest) if rest >= _LEAST_TREND else 0
+        self._trend = min(_LONGEST_TREND, rest) if rest >= least_trend else 0
         self.heading = self._row(Span("metric", "heading"), then, None, "heading")
 
     def _named(self, entry: Entry) -> str:
