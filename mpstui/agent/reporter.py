@@ -155,12 +155,11 @@ class Reporter:
         self._append(self._run.events, rundir.event(self._clock(), self._attempt, name, text, **details))
 
     @_fail_open(lambda: None)
-    def saved(self, note: CheckpointNote, *, weights_only: bool = False) -> None:
+    def saved(self, note: CheckpointNote, **besides: Any) -> None:
         """Write an event for a checkpoint, unless the program has reported it itself."""
         told = self._program()
         if told is None or not told.has_saved(note.path):
-            alone = {"weights_only": True} if weights_only else {}
-            self.event("checkpoint", f"saved {note.path}", path=note.path, step=note.step, **alone)
+            self.event("checkpoint", f"saved {note.path}", path=note.path, step=note.step, **besides)
 
     def is_spoken_for(self) -> bool:
         """Whether the program reports for itself."""

@@ -34,6 +34,8 @@ class Written:
         self._files: dict[str, tuple[int, int, int]] = {}
         """What identifies the file of each of these, whatever its name."""
         self._saved: dict[str, tuple[CheckpointNote, bool]] = {}
+        self._copied: dict[str, str] = {}
+        """Copies that have not been reported, and what they were made of."""
 
     @property
     def newest(self) -> CheckpointNote | None:
@@ -57,14 +59,28 @@ class Written:
         path, place = path_of(src), path_of(dst)
         self._follow()
         note, weights_only = self._saved.get(os.path.abspath(path or ""), (None, False))  # noqa: PTH100
-        if note is not None and place is not None:
-            for one in (place, note.path):
-                self.add(one, note.step, note.time, weights_only=weights_only)
+        if note is None or place is None:
+            return
+        place, is_told = os.path.abspath(place), note.path not in self._untold  # noqa: PTH100
+        for one in (place, note.path):
+            self.add(one, note.step, note.time, weights_only=weights_only)
+        if is_told:
+            del self._untold[note.path]
+        self._copied[place] = note.path
 
-    def untold(self) -> list[tuple[CheckpointNote, bool]]:
-        """Checkpoints since the last call, the newest of each file, and whether it holds weights alone."""
+    def untold(self) -> list[tuple[CheckpointNote, dict[str, Any]]]:
+        """Checkpoints since the last call, the newest of each file, and what is said of it besides.
+
+        It holds ``weights_only``, or is the ``copy_of`` another one.
+        """
         self._follow()
-        found, self._untold = list(self._untold.values()), {}
+        found = []
+        for path, (note, weights_only) in self._untold.items():
+            source = self._copied.get(path)
+            if source is None or not _is_backup(path, source):
+                besides = {"weights_only": weights_only or None, "copy_of": source}
+                found.append((note, {name: one for name, one in besides.items() if one is not None}))
+        self._untold, self._copied = {}, {}
         self._files = {path: file for path, file in self._files.items() if self._newest and path == self._newest.path}
         return found
 
@@ -88,6 +104,13 @@ def _identity(path: str) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return there.st_ino, there.st_mtime_ns, there.st_size
+
+
+def _is_backup(path: str, source: str) -> bool:
+    """Whether it is a copy that kept name and time of its source, as trackers keep one of what they are given."""
+    copy, original = _identity(path), _identity(source)
+    is_same = copy is not None and original is not None and copy[1:] == original[1:]
+    return is_same and os.path.basename(path) == os.path.basename(source)  # noqa: PTH119
 
 
 def _found_again(path: str, file: tuple[int, int, int]) -> str | None:

@@ -233,9 +233,9 @@ class Watch:
 
     def _tell_of_checkpoints(self) -> None:
         """Write an event for each new checkpoint; a program that reports its own has done so by the next beat."""
-        for note, weights_only in self.written.untold():
+        for note, besides in self.written.untold():
             if self._reporter is not None:
-                self._reporter.saved(note, weights_only=weights_only)
+                self._reporter.saved(note, **besides)
 
     def _worked(self) -> None:
         """Note that it trains: there was a backward pass or a step."""

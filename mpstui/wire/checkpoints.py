@@ -88,9 +88,10 @@ def told(events: Path) -> list[Path]:
     """The checkpoints that a training reported and that still exist, the newest report first.
 
     Files of bare weights, which only the agent saw being saved, do not count: nobody knows that a training resumes
-    from them.
+    from them. Copies come last: what is copied late, such as the best one at the end, may have been saved early.
     """
-    found = dict.fromkeys(path for path, record in _saved(events) if record.get("weights_only") is not True)
+    known = [(path, record) for path, record in _saved(events) if record.get("weights_only") is not True]
+    found = dict.fromkeys(path for path, _ in sorted(known, key=lambda one: "copy_of" in one[1]))
     return [path for path in map(Path, found) if storage.stat_of(path)]
 
 

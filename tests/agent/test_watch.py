@@ -209,6 +209,22 @@ def test_the_best_checkpoint_that_is_a_copy_of_the_last_one_is_told_too(tmp_path
     assert checkpoints.told(RunDir(tmp_path).events)[0] == tmp_path / "last.pth.tar", "a restart goes on from there"
 
 
+def test_a_copy_that_a_tracker_keeps_is_no_checkpoint_of_its_own(tmp_path: Path) -> None:
+    script = "import os, shutil, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
+    script += (
+        "os.makedirs('artifacts'); os.makedirs('best')\n"
+        "step(); at[0] += 2; both = {'net': net.state_dict(), 'opt': optimizer.state_dict()}\n"
+        "torch.save(both, 'last.pt'); step(); at[0] += 2; step()\n"
+        "shutil.copy2('last.pt', 'artifacts'); shutil.copy2('last.pt', 'artifacts/last.pt')\n"
+        "shutil.copy('last.pt', 'best')\n"
+    )
+    _, last = ran(script, tmp_path)
+    told = [Path(one["path"]).relative_to(tmp_path) for one in _events(tmp_path) if one["event"] == "checkpoint"]
+    assert list(map(str, told)) == ["last.pt", "best/last.pt"], "one that is made for its own sake has its own time"
+    assert last["checkpoint"]["path"] == str(tmp_path / "last.pt")
+    assert checkpoints.told(RunDir(tmp_path).events) == [tmp_path / "last.pt", tmp_path / "best" / "last.pt"]
+
+
 def test_a_checkpoint_that_is_written_aside_and_put_in_place_has_its_last_name(tmp_path: Path) -> None:
     script = "import os, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
     script += (
