@@ -22,7 +22,7 @@ from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEAS
 _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
-_NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f", "best", "final", "so", "far"}
+_NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f", "log", "best", "final", "so", "far"}
 _LABELS = (
     EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was", "micro", "macro", "avg"}
 )

@@ -147,7 +147,8 @@ _ERRORS_AND_SCORES = """
     medae specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson
     spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
-    mpjve mr pck oks logp logprob loglik rmsle hmean
+    mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc
+    crps bpd nmi ari qwk mcd
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -236,7 +237,7 @@ PLAIN_WORDS = (
     | BEST_WORDS
     | word_set(
         "macro micro weighted policy value actor critic generator discriminator gen disc bce dice kl iou rate at"
-        " exact match em success win"
+        " exact match em success win log"
     )
 )
 """Beside them, a name of a measure says nothing but which one it is."""

@@ -361,8 +361,11 @@ def _planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many:
         if epoch is None or epochs is None or step <= 2:
             return None, None
         begun = epoch - numbers.first_epoch + 1
-        # As many steps as epochs: each epoch is one step, as with graph networks.
-        return round(epochs) if step in (begun, begun - 1) and within.epoch_steps in (None, 1) else None, None
+        # As many steps as epochs: each epoch is one step, as with graph networks. Of fast ones the heartbeat is behind,
+        # but not so far that each may be of two.
+        lag = MOST_APART_SECONDS * (numbers.steps_per_second or 0.0)
+        alike = step in (begun, begun - 1) or (lag < begun and step < begun <= step + lag)
+        return round(epochs) if alike and within.epoch_steps in (None, 1) else None, None
     epoch_end = step + within.epoch_steps - within.epoch_step
     if epochs is None or epoch is None:
         return None, epoch_end

@@ -241,3 +241,10 @@ def test_the_summary_of_an_evaluation_holds_values_of_any_name() -> None:
     points = reader.feed((epoch.format(1) + epoch.format(2)).encode())
     told = [point.eval_metrics["Valid Reco"] for point in points if "Valid Reco" in point.eval_metrics]
     assert told == [0.31, 0.32]
+
+
+@pytest.mark.parametrize("name", ["test LogLoss", "test logloss", "Test GAUC", "test log_loss"])
+def test_a_measure_of_click_rates_is_read_without_a_sign(name: str) -> None:
+    reader = LogReader()
+    reader.feed(f"Epoch 1/2\n1s - loss: 0.7\nEpoch 2/2\n1s - loss: 0.6\n\n{name} 0.6223\n".encode())
+    assert name in reader.summary().metrics

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpstui.core.runs.step_rate import ProgressPace, StepRate
+from mpstui.core.model.snapshot import Numbers
+from mpstui.core.runs.step_rate import ProgressPace, StepRate, planned_ends
 
 
 def run(progress: StepRate, *, start: float, step: int, steps: int, pace: float, every: int = 1) -> tuple[float, int]:
@@ -206,3 +207,20 @@ def test_whatever_arrives_an_eta_is_unknown_or_not_negative(samples: list[tuple[
     assert left is None or left >= 0
     rate = progress.steps_per_second
     assert rate is None or rate > 0
+
+
+@pytest.mark.parametrize(
+    ("step", "epoch", "per_second", "steps"),
+    [
+        (228, 252, 35.0, 400),
+        (252, 252, 35.0, 400),
+        (107, 137, 37.0, None),  # at so many a second each may be of two steps
+        (30, 252, 10.0, None),  # counted anew
+        (504, 252, 35.0, None),
+    ],
+)
+def test_an_epoch_is_one_step_where_the_steps_are_no_further_behind_than_a_heartbeat(
+    step: int, epoch: int, per_second: float, steps: int | None
+) -> None:
+    told = Numbers(step=step, epoch=epoch, epochs=400, first_epoch=1, steps_per_second=per_second)
+    assert planned_ends(told, told, one_of_many=False) == (steps, None)
