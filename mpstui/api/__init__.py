@@ -15,7 +15,7 @@ from pathlib import Path
 from ..core.formats.stores import require_path, store_of
 from ..core.model.errors import UsageError
 from ..core.model.home import Home, resolve_home
-from ..core.runs.find import find_run
+from ..core.runs.find import find_run, is_path
 from ..core.runs.local_machine import LocalMachine, machine_here
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable, parse_query
@@ -70,7 +70,7 @@ def run(name: str) -> Run:
     """
     home = _home()
     machine, path = machine_here(home.state), Path(name).expanduser().absolute()
-    if "/" in name and store_of(path).exists():
+    if is_path(name) and store_of(path).exists():
         require_path(path)
         watching = Watching(machine, MOST_POINTS, home.state)
         keys = list(meant(path, list(watching.watch(path))))

@@ -79,7 +79,9 @@ def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
     Raises:
         UsageError: there is none, or several of ours are meant.
     """
-    return [meant_run(home, word).run] if "/" not in word else keys_of_path(monitor, word)
+    from ..core.runs.find import is_path
+
+    return keys_of_path(monitor, word) if is_path(word) else [meant_run(home, word).run]
 
 
 def keys_of_path(monitor: Monitor, word: str) -> list[str]:

@@ -18,6 +18,11 @@ _SPECS_READ = 200
 _SHORTEST_PART = 3
 
 
+def is_path(word: str) -> bool:
+    """Whether a word that may name a run is meant as a path: it has a slash, or is a folder's own sign."""
+    return "/" in word or word in (".", "..")
+
+
 class NoSuchRun(UsageError):
     """No run has this id, name or profile."""
 
@@ -72,7 +77,7 @@ def _is_part(word: str, run: RunDir) -> bool:
 
 def _no_such_run(home: Home, name: str) -> NoSuchRun:
     path = Path(name.partition("#")[0]).expanduser()
-    if "/" in name and path.exists():
+    if is_path(name) and path.exists():
         sentence = f"{name} was not started by mpstui, which only reads what lies there"
         return NoSuchRun(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
     sentence, found = f"there is no run {name!r}", run_dirs(home.runs)

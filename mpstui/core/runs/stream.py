@@ -20,7 +20,7 @@ from ..series.metric_words import NOT_METRICS
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .external import RUNS_PER_ATTEMPT, ExternalMetrics
-from .find import find_run
+from .find import find_run, is_path
 from .follower import RunFollower
 from .journal import EVENT_FIELDS
 from .local_machine import LocalMachine, machine_here
@@ -269,7 +269,7 @@ class Streams:
         self._watching = Watching(self._machine, None, home.state)
         for name in names:
             path = Path(name).expanduser()
-            if "/" in name and path.exists():
+            if is_path(name) and path.exists():
                 for key in self._watching.watch(path):
                     self._open(key, self._watching[key])
             else:

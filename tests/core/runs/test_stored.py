@@ -385,6 +385,8 @@ def test_ps_and_results_list_the_runs_of_a_path(
     assert [(one["name"], one["settings"]["lr"]) for one in json.loads(told)] == [("b", "0.1"), ("a", "0.5")]
     assert "train.py: 2 runs by" in command("results", "wandb")[1]
     assert command("ps", "./nothing")[0] == 2
+    monkeypatch.chdir(tmp_path / "wandb" / "offline-run-b")
+    assert "offline-run-b" in command("show", ".")[1], "a folder's own sign has no slash, and is no run's name"
 
 
 def test_runs_that_are_too_many_are_told(

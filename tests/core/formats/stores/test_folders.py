@@ -63,6 +63,22 @@ def test_versions_of_lightning(monitor: Monitor, tmp_path: Path) -> None:
     assert len(find_runs(tmp_path)) == 2
 
 
+def test_trainings_of_ultralytics(monitor: Monitor, tmp_path: Path) -> None:
+    for name in ("train", "train2"):
+        folder = tmp_path / "runs" / "detect" / name
+        (folder / "weights").mkdir(parents=True)
+        (folder / "args.yaml").write_text("model: yolo11n.yaml\nepochs: 30\nlr0: 0.01\n")
+        rows = "".join(f"{epoch},{1 / epoch},{epoch / 30}\n" for epoch in range(1, 4))
+        (folder / "results.csv").write_text(f"epoch,train/box_loss,metrics/mAP50(B)\n{rows}")
+    (tmp_path / "train.log").write_text("epoch 1/30 loss 9.0\n")
+    found = listed(monitor, tmp_path)
+    assert set(found) == {"detect/train", "detect/train2"}
+    shown = found["detect/train"]
+    assert (shown.store, shown.settings["lr0"]) == ("Ultralytics", "0.01")
+    assert (shown.numbers.epoch, shown.numbers.epochs) == (3, 30)
+    assert [run.key for run in find_runs(shown.dir)] == [shown.run], "the same one, whichever folder is named"
+
+
 def test_a_folder_trains_once_it_is_seen_to_grow(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
     """Neither training, as a copy would be that looks new, nor stalled, as one of last week would be."""
     for version in range(2):
