@@ -171,6 +171,8 @@ class NumberWitnesses(NamedTuple):
         from_zero = first is self.own and self.counts_anew and self.resumed and not alike
         for one in totals[:1] if from_zero else totals:
             planned = _COUNTS[count](one.says.get(f"{count}s"))
+            if count == "epoch" and one is self.printed and planned is not None:
+                planned += self._names_last(planned)
             if one in (self.asked, parsed):
                 planned = self._asked(count, planned, first, now or 0)
             if count == "step" and planned is not None and now == planned + 1:
@@ -178,6 +180,13 @@ class NumberWitnesses(NamedTuple):
             if planned is not None and planned >= (now or 0):
                 return planned, one.name
         return None
+
+    def _names_last(self, told: float) -> bool:
+        """Whether a program that counts epochs from 0 prints the last one where others print how many there are:
+        ``Epoch 0/24`` of 25. Its arguments say so, or the agent in the epoch that would be one too many."""
+        own = number(self.own.says.get("epoch")) if self.sees_epochs else None
+        totals = (own, self.asked.says.get("epochs"), self.parsed.says.get("epochs"))
+        return self.printed.says.get("first_epoch") == 0 and told + 1 in totals
 
     def metrics(self) -> dict[str, float | None]:
         """What was measured besides loss, rates and learning rate, under the names that the program prints.

@@ -503,6 +503,27 @@ def test_an_epoch_the_agent_counts_is_called_what_the_program_calls_it(home: Hom
     run.release()
 
 
+@pytest.mark.parametrize(
+    ("argv", "printed", "epoch", "text"),
+    [
+        (["--epochs", "5"], 3, 4, "4/5"),
+        (["--epochs", "4"], 3, 4, "4/4"),
+        ([], 4, 5, "5/5"),
+        ([], 3, 4, "4/4"),  # nobody knows yet
+    ],
+)
+def test_a_program_may_print_the_last_epoch_instead_of_how_many_there_are(
+    home: Home, argv: list[str], printed: int, epoch: int, text: str
+) -> None:
+    run = run_of(home, ["python", "t.py", *argv])
+    run.beat(step=4 * epoch - 2, epoch=epoch, epoch_step=2, epoch_steps=4, loss=0.5, loss_seen="backward")
+    done = "".join(f"Epoch {n}/4\ntrain Loss: {2 - n / 9:.4f}\nval Loss: {2 - n / 8:.4f}\n" for n in range(printed))
+    run.output(f"{done}Epoch {printed}/4\n")
+    for shown in both(home, run):
+        assert epoch_text(shown.numbers) == text
+    run.release()
+
+
 def test_an_epoch_that_is_reported_at_its_end_is_not_that_of_the_steps_after_it(home: Home) -> None:
     """The heartbeat has gone on with the agent's count; the newest points still bear the epoch that was reported."""
     run = run_of(home)
