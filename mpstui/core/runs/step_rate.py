@@ -315,7 +315,7 @@ def timed(
     alike = alike or (beat is not None and _count_alike(numbers, beat))
     within = numbers if by_program or beat is None or alike else beat
     one_of_many = beat is not None and beat.training is not None  # nobody knows how many
-    end, epoch_end = (None, None) if numbers.step is None else _planned_ends(numbers, within, one_of_many=one_of_many)
+    end, epoch_end = (None, None) if numbers.step is None else planned_ends(numbers, within, one_of_many=one_of_many)
     counted_anew = not (by_program or alike) and beat is not None and beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
@@ -354,7 +354,7 @@ def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
     return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen
 
 
-def _planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
+def planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
     """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
     step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
     if within.epoch_step is None or within.epoch_steps is None:

@@ -76,6 +76,7 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "HR@10",
             "Dev f",
             "valid corr",
+            "val_dsc",
         ),
     ],
 )
