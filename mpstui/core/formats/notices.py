@@ -240,6 +240,7 @@ _REPORTS_VALIDATION = re.compile(
 _OF_THE_BEST = re.compile(r"(?i)\W{0,8}(?:the )?(?P<which>best|final) [^:=\n]{3,60}:\W{0,8}\Z")
 """``Best model at step 7000:``, above what that had come to."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
+_ON_SO_MANY = re.compile(r"(?i)\W{0,8}(?P<phase>train|validat|evaluat|test)(?:ing|e)? on \d{1,12} \w{2,20}\W{0,3}\Z")
 _OF_FOLDS = frozenset(("cross", "fold", "folds", "kfold"))
 _MAX_LENGTH = 90
 
@@ -261,6 +262,21 @@ def is_heading(reading: LineReading) -> bool:
     """Whether a line names an epoch, and tells nothing of it."""
     told = reading.metrics or reading.eval_metrics or reading.loss is not None or reading.plan
     return not told and reading.counters.epoch is not None and reading.counters.shown_step is None
+
+
+class SizesOfSets:
+    """Knows ``Validating on 51 samples`` below ``Training on 300 samples``: how much there is of each."""
+
+    def __init__(self) -> None:
+        self._lists = False
+
+    def read(self, line: str) -> bool:
+        """Whether the next line is one of an evaluation in such a list."""
+        match = _ON_SO_MANY.match(line) if " on " in line else None
+        trains = match is not None and match["phase"].lower() == "train"
+        listed = match is not None and not trains and self._lists
+        self._lists = trains or listed
+        return listed
 
 
 def announced(line: str) -> Announcement | None:

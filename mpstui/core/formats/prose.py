@@ -1,4 +1,4 @@
-"""What a model has written, printed among the records of its training: solutions, answers, whole pages of them."""
+"""What a model or a programmer has written, printed among the records of a training: solutions, answers, a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ _BOLD = re.compile(
 _COMPUTED = re.compile(
     r"\d[%)]?(?: [A-Za-z/]{1,12}){0,2} [*×÷x+] [($]{0,2}\d[^=\n]{0,80}= ?[($]{0,2}\d|[$€£]\d[^=\n]{0,80}= ?[$€£]\d"
 )
+_SOURCE = re.compile(
+    r"import [a-z_]\w{0,40}(?:\.\w{1,40}|,| as |\s{0,4}\Z)|from [\w.]{1,60} import [\w(*]"
+    r"|(?:def|class) \w{1,60}\(.{0,200}:\s{0,4}\Z|if __name__ == "
+)
+"""Lines that only the source of a program has: some log it at their start."""
+_ASSIGNED = re.compile(r"\s{0,40}[A-Za-z_][\w., \[\]]{0,80} [-+*/]?= ")
 _COUNTED = re.compile(r"(?i)epoch|iter|step|batch")
+_SOURCE_HINTS = ("import ", "from ", "def ", "class ", "if __")
 _REACH = 200
 _BEGINS = 2
 """So many computations with no record of training between them: what stands there was written too. A line in bold type
@@ -24,11 +31,15 @@ is worth as many."""
 
 def is_prose(line: str) -> bool:
     """Whether a line is what a model has written, a solution as a rule: ``2. **Total cost:** 12 * $2 = $24``."""
-    return _is_bold(line) or _computes(line)
+    return _is_bold(line) or _computes(line) or _is_source(line)
 
 
 def _is_bold(line: str) -> bool:
     return "**" in line and _BOLD.match(line) is not None
+
+
+def _is_source(line: str) -> bool:
+    return line.startswith(_SOURCE_HINTS) and _SOURCE.match(line) is not None
 
 
 def _computes(line: str) -> bool:
@@ -43,6 +54,7 @@ class Prose:
 
     def __init__(self) -> None:
         self._lines = 0
+        self._is_source = False
 
     @property
     def goes_on(self) -> bool:
@@ -51,12 +63,15 @@ class Prose:
 
     def interrupt(self) -> None:
         """A record of training was read."""
-        self._lines = 0
+        self._lines, self._is_source = 0, False
 
     def read(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
         """What was read of the next line, without what was written."""
-        if readings and any(map(_is_record, readings)):
-            self._lines = 0
+        if _is_source(line):
+            self._lines, self._is_source = _BEGINS, True
+        elif readings and any(map(_is_record, readings)):
+            if not self._is_source or _ASSIGNED.match(line) is None:
+                self.interrupt()
         elif _is_bold(line):
             self._lines = _BEGINS
         elif not self.goes_on:

@@ -12,7 +12,7 @@ from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .counted import CountedLines
 from .facts import Facts, Openings
 from .grammars import LineGrammar, all_grammars
-from .notices import SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
+from .notices import SizesOfSets, SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, Number, ParsedLog, Point, Standing
 from .prose import Prose
 from .settings import Options, is_placed
@@ -62,6 +62,7 @@ class LogReader:
         self._bar_probes = _bar_readers(self._probes)
         self._tracker = Tracker(from_zero=from_zero, steps=steps, epoch_length=epoch_length)
         self._options, self._prose = Options(self._tracker.names.options), Prose()
+        self._sizes = SizesOfSets()
         self._counted = CountedLines(self._general)
         self._forget()
         self._latest = ""
@@ -184,13 +185,16 @@ class LogReader:
         found = self._counted.as_meant(line, found)
         found = self._options.as_meant(line, found)
         found = self._prose.read(line, found)
+        if fact is not None and fact.device and self._prose.goes_on:
+            fact = fact._replace(device="")  # of a source: ``torch.device("cuda:0")``
         claimed = found is not None or drawn
         placed = drawn or (found is not None and any(map(is_placed, found)))
         self._options.read(line, found or (), placed=placed)
         if not placed:
             fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
-            return Examined(readings, announced(line) if line else None, line, fact, claimed)
+            listed = self._sizes.read(line)
+            return Examined(readings, announced(line) if line and not listed else None, line, fact, claimed)
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
         return Examined([*readings, *found], phase, line, fact, claimed)
 

@@ -248,3 +248,14 @@ def test_a_measure_of_click_rates_is_read_without_a_sign(name: str) -> None:
     reader = LogReader()
     reader.feed(f"Epoch 1/2\n1s - loss: 0.7\nEpoch 2/2\n1s - loss: 0.6\n\n{name} 0.6223\n".encode())
     assert name in reader.summary().metrics
+
+
+@pytest.mark.parametrize("heading", ["", "Training on 300 samples\n"])
+def test_how_much_there_is_of_each_set_begins_no_evaluation(heading: str) -> None:
+    """A second fold begins with the sizes of its sets; alone, ``Testing on 49 samples`` heads what that gives."""
+    fold = "".join(f"batch {n}, loss: {1 / (n + 1):.4f}, part_loss: 0.{n + 1}5\n" for n in (19, 39, 59))
+    log = f"Fold 0\n{fold}Epoch: 0, train_loss: 0.5\nFold 1\n{heading}Validating on 51 samples\nTesting on 49 samples\n"
+    points = [*LogReader().feed((log + fold).encode())]
+    evaluated = any(point.eval_metrics for point in points)
+    assert evaluated is (not heading)
+    assert sum(point.loss is not None for point in points) == (7 if heading else 4)

@@ -51,3 +51,30 @@ def test_a_record_below_a_solution_is_one(record: str, metric: str) -> None:
 def test_one_computation_is_a_sentence_of_a_program_as_well() -> None:
     text = "tokens per update: 4 * 16 = 64\n" + "".join(f"epoch {n}\nspread: 1.{n}5\n" for n in range(9))
     assert "spread" in read(text).metrics
+
+
+def test_the_source_of_a_program_that_logs_itself_says_nothing() -> None:
+    source = """import argparse
+import torch.nn as nn
+from torchvision import datasets
+
+
+def accuracy(model, loader):
+    test_acc = 0.25
+    return test_acc
+
+
+if __name__ == "__main__":
+    device = torch.device("cuda:0")
+    best_acc = 0
+    val_loss = 0.5
+
+"""
+    records = "".join(f"Epoch {n} | loss 0.{9 - n}5 | Test Acc 0.{n}5\n" for n in range(1, 6))
+    found = read(f"train.py\n{source}Namespace(lr=0.1)\n{records}")
+    assert (found.metrics, found.standing.device) == (("loss", "Test Acc"), None)
+
+
+def test_a_sentence_that_begins_like_a_source_hides_no_value() -> None:
+    log = "import of the data took 3 s\nfrom checkpoint 12 import weights\nclass balance: 0.5\nval_acc 0.25\n"
+    assert "val_acc" in read(log).metrics
