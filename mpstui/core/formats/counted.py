@@ -19,7 +19,7 @@ from .measures import is_measure
 from .names import Role, classify, words_of
 from .points import NOWHERE, Counters, LineReading, parse_count, series_name
 from .shape import PRINTED
-from .vocabulary import EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, NUMBERED_WORDS, TRAIN_WORDS
+from .vocabulary import EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, NUMBERED_WORDS, ROUND_WORDS, TRAIN_WORDS
 
 Read = Callable[[str], Sequence[LineReading] | None]
 _READ_BY = ("key-value", "sentence")
@@ -133,7 +133,8 @@ class CountedLines:
         if reading is None or not (reading.loss is not None or _is_of_training(reading)) or reading.counters != NOWHERE:
             return found
         series = series_name(reading.loss_name, counters) if reading.loss is not None else ""
-        return (replace(reading, counters=counters, series=series),)
+        in_rounds = counters.epoch is not None and _counts_rounds(line, shape.counter)
+        return (replace(reading, counters=counters, series=series, of_trainings=in_rounds),)
 
 
 def _is_of_training(reading: LineReading) -> bool:
@@ -157,7 +158,7 @@ def _counter_of(line: str, rows: Sequence[Sequence[str]]) -> tuple[_Counter | No
     inner = next((at for at, column in enumerate(columns) if _goes_on(column)), None)
     if inner is None:
         return None, False
-    one_by_one = columns[inner][-1] - columns[inner][0] < len(rows)
+    one_by_one = columns[inner][-1] - columns[inner][0] < len(rows) and not _counts_rounds(line, _Counter(inner))
     if len(rows) < (_ENOUGH_ONE_BY_ONE if one_by_one else _ENOUGH):
         return None, True
     start, end = spans[inner]
@@ -185,6 +186,13 @@ def _is_epoch(before: str) -> bool:
     return name is not None and not EPOCH_WORDS.isdisjoint(words_of(name["name"]))
 
 
+def _counts_rounds(line: str, counter: _Counter) -> bool:
+    """Whether the number in front of which ``Round`` stands is the only one that counts."""
+    start, _ = [match.span() for match in PRINTED.finditer(line)][counter.inner]
+    name = _NAME_IN_FRONT.search(line[max(0, start - _LONGEST_NAME) : start].rstrip(_OPENING + " "))
+    return counter.outer is None and name is not None and name["name"].lower() in ROUND_WORDS
+
+
 def _taken_out(line: str, counter: _Counter) -> tuple[str, Counters]:
     """A line without its counters and their name, and what they count."""
     spans = [match.span() for match in PRINTED.finditer(line)]
@@ -208,7 +216,7 @@ def _taken_out(line: str, counter: _Counter) -> tuple[str, Counters]:
     rest = f"{line[:start].rstrip()} {line[end:].lstrip()}".strip()
     if outer is not None:
         return rest, Counters(epoch=outer, epoch_step=count, epoch_steps=total)
-    if role is Role.EPOCH:
+    if role is Role.EPOCH or _counts_rounds(line, counter):
         return rest, Counters(epoch=count, epochs=total)
     if role is Role.BATCH:
         return rest, Counters(epoch_step=count, epoch_steps=total)

@@ -35,6 +35,8 @@ EPOCH_WORDS = word_set(
 """Name an epoch."""
 EPOCH_PLURALS = word_set("epochs epoches épocas epocas époques epoques epochen эпох 轮数")
 """Name how many epochs are planned."""
+ROUND_WORDS = word_set("round")
+"""Name an epoch that is many trainings, where nothing else on the line counts."""
 STEP_WORDS = word_set(
     """
     step steps iter iters iteration iterations it itr itrs update updates timestep timesteps numsteps num_updates шаг

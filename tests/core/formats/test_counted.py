@@ -31,10 +31,15 @@ def test_what_goes_up_by_the_same_is_the_counter(form: str, place: tuple[Number 
     assert found.train_loss.count == 7
 
 
-@pytest.mark.parametrize("form", ["Round {n:3d}, Average loss {loss}\n", "Passage {n:<3d} | loss {loss}\n"])
-def test_numbers_padded_to_a_column_count_on_when_they_get_another_digit(form: str) -> None:
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [("Round {n:3d}, Average loss {loss}\n", (12, None)), ("Passage {n:<3d} | loss {loss}\n", (None, 12))],
+)
+def test_numbers_padded_to_a_column_count_on_when_they_get_another_digit(
+    form: str, place: tuple[int | None, int | None]
+) -> None:
     found = read("".join(form.format(n=n, loss=20 / (n + 7)) for n in range(13)))
-    assert found.step == 12
+    assert (found.epoch, found.step) == place
     assert found.train_loss is not None
     assert (found.train_loss.count, found.train_loss.last) == (13, 20 / 19)
 

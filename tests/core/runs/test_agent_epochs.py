@@ -302,6 +302,11 @@ def test_one_look_tells_the_time_left_where_each_epoch_is_one_step(
             "---Round number: 8---\nloss 1.5\n",
             (8, None, None, None),
         ),
+        (
+            {"epoch": 2, "epochs": 2, "epoch_step": 6, "epoch_steps": 6, "training": 12},
+            "Round   0, Average loss 1.5\nRound   1, Average loss 1.4\nRound   2, Average loss 1.2\n",
+            (2, None, None, None),
+        ),
     ],
 )
 def test_an_epoch_of_the_program_may_be_no_pass_through_its_data(
