@@ -237,7 +237,7 @@ class ToldAgain:
         name, full = self._above
         if reading.certain or reading.eval_metrics or reading.counters.positioned or name in self._differ:
             return reading
-        if not _is_rounded(full, reading.loss):
+        if not is_rounded(full, reading.loss):
             self._differ.add(name)
             return reading
         others = {one: value for one, value in reading.metrics.items() if one != reading.loss_name}
@@ -251,7 +251,7 @@ class ToldAgain:
         )
 
 
-def _is_rounded(full: float, printed: float) -> bool:
+def is_rounded(full: float, printed: float) -> bool:
     """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
     _, _, decimals = repr(printed).partition(".")
     return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
@@ -316,7 +316,7 @@ class Evaluated:
         new = {
             name: now
             for name, now in told
-            if not any(_is_rounded(now, one) or _is_rounded(one, now) for one in known(name.lower(), ()))
+            if not any(is_rounded(now, one) or is_rounded(one, now) for one in known(name.lower(), ()))
         }
         return reading if len(new) == len(told) else replace(reading, eval_metrics=new)
 

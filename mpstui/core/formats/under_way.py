@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from .evaluations import is_rounded
 from .points import Counters, LineReading, MetricPoint, Number, Phase
 
 
@@ -43,7 +44,7 @@ class UnderWay:
         told = {} if self._told is None else self._told.eval_metrics
         if not told or not reading.eval_metrics or reading.bar:
             return reading
-        rest = {n: v for n, v in reading.eval_metrics.items() if n not in told or f"{v:.3g}" != f"{told[n]:.3g}"}
+        rest = {n: v for n, v in reading.eval_metrics.items() if n not in told or not _is_same(v, told[n])}
         return reading if len(rest) == len(reading.eval_metrics) else replace(reading, eval_metrics=rest)
 
     def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
@@ -85,6 +86,11 @@ class UnderWay:
             return None
         self._told = over.newest
         return over.newest
+
+
+def _is_same(value: float, told: float) -> bool:
+    """Whether a value is one that was told, as far as both were printed: a bar has the fewer decimals."""
+    return f"{value:.3g}" == f"{told:.3g}" or is_rounded(value, told)
 
 
 def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:

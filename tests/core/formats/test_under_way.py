@@ -162,3 +162,16 @@ def test_the_bar_of_training_may_show_what_the_last_evaluation_measured() -> Non
     reader.close()
     summary = reader.summary()
     assert (summary.epoch, summary.step, summary.steps) == (2, 4, 4)
+
+
+def test_a_summary_with_more_decimals_than_the_bar_above_it_is_no_second_result() -> None:
+    frame = "{phase} ({e}) | Loss: 2.{e}79, Acc: {acc} |: {done:3}%|█████| {n}/2 [00:0{n}<00:00,  8.36it/s]"
+    summary = "\n\n   ## Info for epoch {e} ## \n   val_loss       : 2.{e}7936\n   Acc            : 0.3{e}3\n"
+    log = ""
+    for e in (1, 2, 3):
+        frames = [(phase, n) for phase in ("TRAIN", "EVAL") for n in (1, 2)]
+        log += "\r".join(frame.format(phase=p, e=e, n=n, done=50 * n, acc=f"0.{n + 1}{e}") for p, n in frames)
+        log += summary.format(e=e)
+    points = LogReader().feed(log.encode())
+    told = [value for point in points for name, value in point.eval_metrics.items() if "acc" in name.lower()]
+    assert [round(value, 2) for value in told] == [0.31, 0.32, 0.33]
