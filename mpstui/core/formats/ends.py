@@ -35,6 +35,13 @@ class PlannedTotals:
         """What the newest line calls the total of steps."""
         self._of_training: tuple[Number, int] = (0, 0)
         """What the newest line calls the steps of the training, and how often that had moved on by then."""
+        self._of_each = False
+        """Whether the epochs among settings are those of each training in a round."""
+
+    def begin_round(self) -> None:
+        """Epochs are rounds of trainings: what settings have told of them is another plan."""
+        self._planned = self._planned if self._of_each else self._planned._replace(epochs=None)
+        self._of_each = True
 
     def begin_run(self) -> None:
         """Another run in the same log, which may have the same plan."""
@@ -68,7 +75,8 @@ class PlannedTotals:
             self._of_training = steps, moves
         elif steps is not None and moves == self._of_training[1] and steps < self._of_training[0]:
             plan = replace(plan, counters=plan.counters._replace(steps=None))  # of a round: ``iterations: 5000``
-        if self.take(plan.counters, plan.steps_name) or not plan.metrics:
+        counters = plan.counters._replace(epochs=None) if self._of_each else plan.counters
+        if self.take(counters, plan.steps_name) or not plan.metrics:
             self._told = [*self._told, plan][-_MOST_RISES - 1 :] if plan.metrics else self._told
             return []
         alike, self._told = [one for one in self._told if one.metrics.keys() == plan.metrics.keys()], []

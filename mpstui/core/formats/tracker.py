@@ -304,6 +304,8 @@ class Tracker:
         self._moves += reading.loss is not None or reading.counters.positioned
         if reading.loss is not None or reading.counters.positioned or reading.eval_metrics:
             self._ends.survive()
+        if reading.of_trainings:
+            self._plan.begin_round()
         if isinstance(reading.counters.epoch, int) and reading.counters.epochs is None:
             self._plan.take(Counters(epochs=self._bars.epochs_at(reading.counters.epoch)))
         if reading.bar:

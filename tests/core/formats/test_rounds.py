@@ -41,3 +41,10 @@ def test_a_round_may_be_one_of_anything() -> None:
     reader = LogReader()
     reader.feed(b"Round 3\n== Round 4 ==\nWarm up round 2/5\nround number two\n")
     assert reader.summary().epoch is None
+
+
+def test_the_epochs_among_the_settings_of_a_client_are_no_plan_of_rounds() -> None:
+    reader = LogReader()
+    reader.feed(b"fine_tuning_epochs = 10\nlr = 0.1\n")
+    reader.feed(b"".join(b"---Round number: %d---\nAveraged Train Loss: 1.%d5\n" % (n, 9 - n) for n in range(4)))
+    assert (reader.summary().epoch, reader.summary().epochs) == (3, None)
