@@ -92,6 +92,8 @@ def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
         return pairs
     if is_measure(symbol[1]) or is_never_a_metric(symbol[1]) or any(pair.name.role in _COUNTING for pair in pairs):
         return pairs
+    if pairs and pairs[0].key == symbol[1]:
+        return pairs  # a name with a value of its own: ``SPS: 1095, pg_loss=0.5``
     return [
         named(pair, f"{symbol[1]} {pair.key}")
         if pair.marked and pair.name.role in _MEASURED and is_measure(pair.key)

@@ -29,7 +29,7 @@ _NAMES = {
         "train_epochs training_epochs"
     ),
     STEP: (
-        "step global_step global_steps current_step current_steps iteration iter num_updates train_num_updates "
+        "step i global_step global_steps current_step current_steps iteration iter num_updates train_num_updates "
         "steps_done step_num optimizer_step train_step update_step trainer/global_step train/global_step train/step "
         "_step iter_num it n_iter steps_completed completed_steps cur_step cur_iter train/iteration "
         "iterations_done time/total_timesteps total_timesteps timesteps timesteps_total num_timesteps "

@@ -465,6 +465,13 @@ def test_what_a_sentence_counts_is_no_metric(line: str, metrics: list[str]) -> N
     assert sorted({name for point in points for name in point.metrics}) == metrics
 
 
+def test_a_name_in_capitals_with_a_value_of_its_own_is_no_label() -> None:
+    reader = LogReader()
+    line = "Epoch: {0}, global_step=5120{0}\nSPS: 1095, pg_loss=0.016{0}, v_loss=0.001{0}\n"
+    reader.feed((line.format(3) + line.format(4)).encode())
+    assert reader.summary().metrics == ("pg_loss", "v_loss")
+
+
 def test_a_share_of_something_is_no_measure() -> None:
     reader = LogReader()
     reader.feed(b"step 20 loss 0.5\n* The shipping cost is 15% of the price, which is $18.\n")

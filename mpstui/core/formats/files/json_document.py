@@ -1,4 +1,4 @@
-"""One JSON object that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries."""
+"""One JSON document that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries, records."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from ....wire import storage
 from ..loss_series import first_known
 from ..points import MetricPoint, ParsedLog, as_number
+from ..records import ALIASES, EPOCH, STEP
 from ..thrift import LineChoice, passed_over
 from ..tracker import Tracker
 from . import CHUNK, SNIFF_BYTES, Records
@@ -18,6 +19,7 @@ from . import CHUNK, SNIFF_BYTES, Records
 _WHOLE_BYTES = storage.MOST_RECORD_BYTES
 """A longer document is read for its history alone, entry by entry."""
 _HISTORY = re.compile(rb'"log_history"\s{0,64}:\s{0,64}\[')
+_LIST = re.compile(rb"\[\s{0,64}\{")
 _BETWEEN_ENTRIES = re.compile(rb"\}\s*,\s*\{")
 _STATE = re.compile(rb'"(epoch|global_step|max_steps|num_train_epochs)"\s{0,8}:\s{0,8}([\d.eE+-]{1,24})')
 _ENDED = re.compile(rb"\}\s*\]")
@@ -42,8 +44,10 @@ class JsonDocument(Records):
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """An object that is not ended by the line it starts on, or is alone in the file."""
+        """An object that is not ended by the line it starts on, or is alone in the file; a list of records."""
         text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+        if _LIST.match(text) is not None:
+            return path.stat().st_size <= _WHOLE_BYTES and _load(path) is not None
         if not text.startswith(b"{"):
             return False
         if path.stat().st_size > _WHOLE_BYTES:
@@ -77,7 +81,7 @@ class JsonDocument(Records):
             self._state = {key: value for key, value in document.items() if key != "log_history"}
             state, plan = self._state, self._plan
             entries = [entry for entry in news if isinstance(entry, dict)]
-            if entries and as_number(state.get("global_step")) != as_number(entries[-1].get("step")):
+            if entries and state and as_number(state.get("global_step")) != as_number(entries[-1].get("step")):
                 entries.append({"step": state.get("global_step"), "epoch": state.get("epoch")})
             return [point for entry in entries for point in self.points_of({**plan, **entry})]
         self._state = {}
@@ -165,7 +169,15 @@ def _load(path: Path) -> dict[str, object] | None:
         value = json.loads(storage.read_bytes(path, _WHOLE_BYTES))
     except (ValueError, RecursionError, storage.TooLarge):
         return None
+    if isinstance(value, list):
+        return {"log_history": value} if _are_records(value) else None
     return value if isinstance(value, dict) else None
+
+
+def _are_records(entries: list[object]) -> bool:
+    """Whether a list is that of a training, not of a data set: its objects say where they stand."""
+    first = entries[0] if entries and all(isinstance(entry, dict) for entry in entries) else None
+    return isinstance(first, dict) and any(ALIASES.get(name.lower()) in (EPOCH, STEP) for name in first)
 
 
 FILE = JsonDocument

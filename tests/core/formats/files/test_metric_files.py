@@ -151,6 +151,28 @@ def test_a_heartbeat_names_what_is_not_finite_and_is_followed(tmp_path: Path) ->
     assert [p.loss for p in reader.poll()] == [0.25]
 
 
+def test_a_list_of_records_grows_by_rewriting(tmp_path: Path) -> None:
+    """As Chainer's LogReport writes it, in a file called ``log``."""
+    path = tmp_path / "log"
+    records = [
+        {"epoch": epoch, "iteration": 280 * epoch, "main/loss": 2.5 / epoch, "validation/main/loss": 3.0}
+        for epoch in range(1, 4)
+    ]
+    path.write_text(json.dumps(records[:2], indent=4))
+    reader = detect(path)
+    assert [point.loss for point in reader.poll()] == [2.5, 1.25]
+    path.write_text(json.dumps(records, indent=4))
+    assert [point.counters.step for point in reader.poll()] == [840]
+    summary = reader.summary()
+    assert (summary.format, summary.epoch, summary.step) == ("json", 3, 840)
+
+
+def test_a_list_of_other_objects_is_no_history(tmp_path: Path) -> None:
+    path = tmp_path / "annotations.json"
+    path.write_text(json.dumps([{"id": 1, "score": 0.5}], indent=4))
+    assert detect(path).name != "json"
+
+
 def test_trainer_state_appends_by_rewriting(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     history: list[dict[str, float]] = [{"step": 10, "epoch": 0.5, "loss": 2.5, "learning_rate": 1e-5}]
