@@ -60,7 +60,10 @@ class _Root:
             return None
         if self.divisor in self.proven and self.divisor is not None:
             return float(self.value.item()) * self.divisor
-        return float(self.value.item()) if self.passes_per_step < 2 or not self.has_factor else None
+        is_whole = (
+            self.passes_per_step == 1 or not self.has_factor
+        )  # before the first step nobody knows of how many it is
+        return float(self.value.item()) if is_whole else None
 
 
 class Losses:
@@ -194,7 +197,13 @@ def _name_of(line: str) -> str:
 
 
 def _divisor(grad_fn: Any) -> float | None:
-    """The number that the loss was last divided by; None if it was not."""
+    """The number that the loss was last divided by, before it was by 1 as well; None if it was not divided."""
+    number = _divided_by(grad_fn)
+    before = grad_fn.next_functions[0][0] if number == 1.0 else None
+    return (before and _divided_by(before)) or number
+
+
+def _divided_by(grad_fn: Any) -> float | None:
     name = grad_fn.name()
     if name not in ("DivBackward0", "MulBackward0"):
         return None

@@ -75,6 +75,7 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Training]:
         lambda loss: loss * (1 / 4),
         lambda loss: loss / torch.tensor(4),
         lambda loss: loss.clone().div_(4),
+        lambda loss: loss / 4 / 1,  # by Trainer, and once more by accelerate
         lambda loss: loss,
     ],
 )
@@ -82,6 +83,14 @@ def test_an_accumulated_loss_is_the_program_s_own(training: Training, divided: A
     printed = training.accumulate(divided)
     assert training.read() == (pytest.approx(printed), {})
     assert training.losses.passes_per_step == 4
+
+
+def test_a_divided_loss_is_unknown_until_a_step_tells_of_how_many_it_is_one(training: Training) -> None:
+    """The lowest value of the whole curve was that of a quarter."""
+    (training.loss() / 4).backward()  # type: ignore[no-untyped-call]
+    assert training.read() == (None, {})
+    training.loss().backward()  # type: ignore[no-untyped-call]
+    assert training.read()[0] is not None
 
 
 @pytest.mark.parametrize(
