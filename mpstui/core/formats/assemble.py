@@ -20,7 +20,7 @@ from .pairs import Pair
 from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
-from .vocabulary import EPISODES, EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import EPISODES, EVAL_WORDS, RATE_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
@@ -41,6 +41,7 @@ _GOES_ON = (
 _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until ")
 """A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
 _STEPS = (Role.STEP, Role.STEPS)
+_RATES = RATE_WORDS | TRAIN_WORDS | {"learning", "rate"}
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _OF_MACHINE = frozenset(
@@ -96,7 +97,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         under_way=batches_seen(pairs) if evaluated and loss is None else None,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
-        learning_rate=rate.measured if (rate := _first(named, Role.LEARNING_RATE)) else None,
+        learning_rate=_rate_of(named, counters),
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics=metrics,
@@ -108,6 +109,15 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _rate_of(named: Sequence[Pair], counters: Counters) -> float | None:
+    """The learning rate of a line; of settings for several groups, ``embed_lr:0.05 matrix_lr:0.04``, none is that."""
+    rates = [pair for pair in named if pair.name.role is Role.LEARNING_RATE]
+    plain = any(_RATES.issuperset(words_of(pair.key)) for pair in rates)
+    if not counters.positioned and not plain and len({pair.measured for pair in rates}) > 1:
+        return None
+    return rates[0].measured if rates else None
 
 
 def _is_sentence(line: str, pairs: Sequence[Pair], loss: Pair | None, stray_words: int) -> bool:
@@ -154,7 +164,8 @@ def _is_said(pair: Pair, line: str) -> bool:
         return ruled["within"] == f"{pair.key} {pair.text}{pair.unit}"
     alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
     if alone and "." in pair.text and line[-1:] != ":" and len(_WORD.findall(line)) == len(_WORD.findall(pair.key)):
-        said = is_plain_measure(pair.key) or _LABEL.fullmatch(pair.key) is not None
+        is_statement = pair.key == "return"  # of a program whose source stands in its log
+        said = (is_plain_measure(pair.key) and not is_statement) or _LABEL.fullmatch(pair.key) is not None
         return pair.marked or said or pair.name.role is Role.LEARNING_RATE
     return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
 

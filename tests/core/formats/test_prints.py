@@ -300,3 +300,17 @@ def test_a_rate_that_heads_the_first_epoch_of_another_launch_is_its_own() -> Non
     assert (reader.summary().runs, reader.summary().learning_rate) == (2, 0.0002)
     reader.feed(b"Epoch: [0][0/554] Loss 9.25\n")
     assert (reader.summary().runs, reader.summary().learning_rate) == (3, None)
+
+
+def test_the_rates_of_several_groups_among_settings_are_not_the_rate() -> None:
+    reader = LogReader()
+    reader.feed(b"embed_lr:0.05 head_lr:0.0 matrix_lr:0.04\nstep:20/500 train_loss:2.5 step_avg:43.7ms\n")
+    assert reader.summary().learning_rate is None
+    reader.feed(b"step:30/500 train_loss:2.4 matrix_lr:0.04 head_lr:0.0\n")
+    assert reader.summary().learning_rate == 0.04
+
+
+def test_source_in_a_log_has_no_metrics() -> None:
+    reader = LogReader()
+    reader.feed(b"        if steps == 0:\n            return 0.25\n        return 1.5\nstep:20/500 train_loss:2.5\n")
+    assert reader.summary().metrics == ("train_loss",)

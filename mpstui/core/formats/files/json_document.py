@@ -1,4 +1,4 @@
-"""One JSON document that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries, records."""
+"""One JSON document that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries, histories."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ....wire import storage
 from ..loss_series import first_known
+from ..measures import is_measure
 from ..points import MetricPoint, ParsedLog, as_number
 from ..records import ALIASES, EPOCH, STEP
 from ..thrift import LineChoice, passed_over
@@ -171,7 +172,31 @@ def _load(path: Path) -> dict[str, object] | None:
         return None
     if isinstance(value, list):
         return {"log_history": value} if _are_records(value) else None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    columns = _columns(value)
+    return {"log_history": columns} if columns else value
+
+
+def _columns(document: dict[str, object]) -> list[dict[str, object]]:
+    """What a program has kept of its epochs, a list for each measure, as records; empty for any other document.
+
+    As many people write down the history that Keras returns. What is no such list (the best epoch) is passed over.
+    """
+    lists = {
+        name: values
+        for name, values in document.items()
+        if isinstance(values, list) and values and all(as_number(value) is not None for value in values)
+    }
+    lengths = {len(values) for values in lists.values()}
+    measured = sum(map(is_measure, lists))
+    if len(lengths) != 1 or 2 * measured < len(lists) or "log_history" in document or 2 * len(lists) < len(document):
+        return []
+    counted = any(ALIASES.get(name.lower()) in (EPOCH, STEP) for name in lists)
+    return [
+        {**({} if counted else {EPOCH: place + 1}), **{name: values[place] for name, values in lists.items()}}
+        for place in range(lengths.pop())
+    ]
 
 
 def _are_records(entries: list[object]) -> bool:

@@ -167,6 +167,20 @@ def test_a_list_of_records_grows_by_rewriting(tmp_path: Path) -> None:
     assert (summary.format, summary.epoch, summary.step) == ("json", 3, 840)
 
 
+def test_lists_of_what_each_epoch_has_measured_are_a_history(tmp_path: Path) -> None:
+    """As people write down what Keras returns."""
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps({"train_loss": [2.5, 1.25], "val_loss": [3.0, 2.5], "best_epoch": 2}, indent=2))
+    reader = detect(path)
+    points = reader.poll()
+    assert [(point.counters.epoch, point.loss, point.eval_metrics) for point in points] == [
+        (1, 2.5, {"val_loss": 3.0}),
+        (2, 1.25, {"val_loss": 2.5}),
+    ]
+    path.write_text(json.dumps({"boxes": [1, 2], "labels": [3, 4], "scores": [0.5, 0.6]}, indent=2))
+    assert detect(path).poll() == []
+
+
 def test_a_list_of_other_objects_is_no_history(tmp_path: Path) -> None:
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps([{"id": 1, "score": 0.5}], indent=4))
