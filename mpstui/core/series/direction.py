@@ -30,7 +30,7 @@ _LOWER = _these(
 """And whatever ends in ``loss``."""
 _HIGHER = _these(
     "acc accs accuracy accuracies auc auroc auprc f1 f2 fscore ap map precision recall bleu sacrebleu chrf rouge meteor"
-    " cider iou miou giou dice psnr ssim r2 reward rewards return returns score scores mcc kappa spearman spearmanr"
+    " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
     " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk"
 )

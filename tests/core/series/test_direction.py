@@ -60,6 +60,7 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
         ),
         *(
             "episode_reward",
+            "rollout/ep_rew_mean",
             "BLEU-4",
             "rouge1",
             "r2",
