@@ -46,6 +46,7 @@ class Ultralytics:
             self._step = trainer.epoch * len(trainer.train_loader)
         elif event == "on_train_batch_end":
             self._step, self._loss = self._step + 1, getattr(trainer, "loss", None)
+            self._watch.goes_on(str(trainer.device).partition(":")[0])
         elif event == "on_train_epoch_end":
             self._trained = True
             self._keep(trainer.label_loss_items(trainer.tloss))

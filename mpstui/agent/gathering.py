@@ -36,7 +36,7 @@ class StableBaselines:
     def before_feedback(self, model: Any, *args: Any, **kwargs: Any) -> None:
         """Before ``BaseAlgorithm._update_info_buffer``: its environments have made a step."""
         if model is self._model:
-            self._watch.gathers(str(model.device.type))
+            self._watch.goes_on(str(model.device.type))
 
     def before_dump(self, logger: Any, step: int = 0) -> None:
         """Before ``Logger.dump``, which empties what was logged."""

@@ -115,8 +115,8 @@ class Watch:
             self._start(self.losses.device)
         self._report()
 
-    def gathers(self, device: str) -> None:
-        """Called while a framework's loop makes no optimizer steps, but gathers what it will train on."""
+    def goes_on(self, device: str) -> None:
+        """A framework's loop goes on without a step of the optimizer: it gathers what it trains on, or gradients."""
         self._worked()
         self._start(device)
         self._report()
