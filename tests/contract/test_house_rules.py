@@ -25,9 +25,20 @@ def sources() -> list[Path]:
 @cache
 def functions(path: Path) -> list[tuple[str, int]]:
     """The name of each function of a file, and how many lines it has."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    found = (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    found = [
+        node
+        for node in statements(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     return [(node.name, (node.end_lineno or node.lineno) - node.lineno + 1) for node in found]
+
+
+def statements(inside: ast.AST) -> Iterator[ast.AST]:
+    """All of a module, however deep; not the expressions, of which there are twenty times as many."""
+    for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(inside, part, ()):
+            yield node
+            yield from statements(node)
 
 
 def test_files_and_functions_stay_readable() -> None:
@@ -89,8 +100,10 @@ def parsed_sentences(tree: ast.AST) -> Iterator[ast.AST]:
 def test_no_sentence_is_parsed() -> None:
     """Sentences are for people and may change: a state or an error carries a field or a code to decide by."""
     found = []
+    may = re.compile(rf"\.(?:{'|'.join(SENTENCES)})\b|str\s*\(\s*error")
     for path in sources():
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text if may.search(text) else "")
         found += [f"{path.relative_to(ROOT)}: {ast.unparse(node)}" for node in parsed_sentences(tree)]
     assert not found
 

@@ -356,21 +356,26 @@ def test_confidence_lies_between_zero_and_one() -> None:
         assert 0 < finding.confidence < 1
 
 
-HOSTILE = (
-    "a" * 60_000,
-    " loss" * 12_000,
-    "(" * 30_000 + ")" * 30_000,
-    "nan " * 15_000,
-    "Error: " * 9_000,
-    "exit code " * 6_000,
-    "\x1b[" * 30_000,
-    "MPS " * 15_000,
-    "DataLoader worker (pid(s) " + "1, " * 20_000,
-    "not supported on " * 4_000,
-    "/mps/" * 12_000 + "INTERNAL ASSERT FAILED at " + "x/" * 20_000,
-    "- " * 30_000,
-    "failed assertion `" + "MPSNDArray[" * 5_000,
-)
+def hostile(size: int) -> tuple[str, ...]:
+    """Texts of twice ``size`` characters or so that a careless pattern takes apart in very many ways."""
+    return (
+        "a" * (2 * size),
+        " loss" * (size * 2 // 5),
+        "(" * size + ")" * size,
+        "nan " * (size // 2),
+        "Error: " * (size * 3 // 10),
+        "exit code " * (size // 5),
+        "\x1b[" * size,
+        "MPS " * (size // 2),
+        "DataLoader worker (pid(s) " + "1, " * (size * 2 // 3),
+        "not supported on " * (size * 2 // 15),
+        "/mps/" * (size * 2 // 5) + "INTERNAL ASSERT FAILED at " + "x/" * (size * 2 // 3),
+        "- " * size,
+        "failed assertion `" + "MPSNDArray[" * (size // 6),
+    )
+
+
+HOSTILE = hostile(30_000)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
@@ -380,11 +385,12 @@ def test_hostile_lines_cost_little(text: str) -> None:
     assert time.process_time() - started < 3.0
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: str(text[:12]))
+@pytest.mark.parametrize("text", hostile(10_000), ids=lambda text: str(text[:12]))
 def test_no_single_pattern_backtracks_without_end(text: str) -> None:
+    """What takes a tenth of a second here takes nine tenths where a line is three times as long."""
     search = SearchText(lines(text))
     for one in all_rules():
         for pattern in (*one.patterns, *one.weak_patterns):
             started = time.process_time()
             compiled(pattern).search(search.text)
-            assert time.process_time() - started < 1.0, (one.id, pattern)
+            assert time.process_time() - started < 0.1, (one.id, pattern)
