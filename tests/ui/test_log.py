@@ -10,6 +10,7 @@ from textual.events import MouseMove
 
 from mpstui.core.formats.console import StyleSpan
 from mpstui.core.logview.line import LogLine
+from mpstui.core.model.snapshot import State
 from mpstui.ui.panels.log import LogPane
 from mpstui.ui.widgets.log_reading import LogReading
 from mpstui.ui.widgets.log_rows import Look, log_rows, matcher
@@ -473,3 +474,16 @@ def test_a_run_that_has_ended_and_printed_nothing_says_so(tmp_path: Path) -> Non
         await driver.sees("it printed nothing")
 
     drive(world, play, size=(120, 40), opening=fakes.finished().run)
+
+
+def test_a_run_of_a_store_that_has_ended_waits_for_nothing() -> None:
+    """Trackio keeps no output, and nobody can name the checkpoints of a run that was started elsewhere."""
+    seen = changed(fakes.bare(), state=State.WATCHED, store="Trackio", health=None, profile=None, ended=fakes.NOW)
+
+    async def play(driver: Driver) -> None:
+        await driver.sees("no output was kept")
+        await driver.press("5")
+        await driver.sees("none known")
+        assert "mpstui run" not in driver.text
+
+    drive(fakes.world((seen,)), play, opening=seen.run, size=(120, 40))

@@ -15,7 +15,8 @@ def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
     if not snapshot.checkpoints:
         reported = snapshot.numbers.checkpoint
         if reported is None:
-            why = "no checkpoint yet" if snapshot.profile else "none known: `mpstui run --checkpoints` names them"
+            unnamed = "none known: `mpstui run --checkpoints` names them" if snapshot.is_ours else "none known"
+            why = "no checkpoint yet" if snapshot.profile else unnamed
             return [nothing_yet(why, unread=snapshot.brief)]
         return [row(*clip((Span(" reported: ", "dim"), Span(clean(reported.path, 300))), width))]
     files = sorted(snapshot.checkpoints, key=lambda file: file.time, reverse=True)

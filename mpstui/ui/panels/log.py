@@ -271,7 +271,7 @@ class LogPane(WheelScrolled, RunPanel):
         reading = self.reading
         if reading is not None and reading.following:
             height = max(1, height - self._covered)
-        over = self.facts is not None and not self.facts.snapshot.state.active
+        over = self.facts is not None and (self.facts.snapshot.is_over or self.facts.snapshot.silent)
         if reading is None:
             return [row((" no output was kept" if over else f" {self.absent}", "dim"))]
         stamped = 0 if self.times is None else _DATED if width >= _WIDE else _CLOCK
