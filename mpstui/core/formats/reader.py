@@ -194,7 +194,10 @@ class LogReader:
             fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
             listed = self._sizes.read(line)
-            return Examined(readings, announced(line) if line and not listed else None, line, fact, claimed)
+            phase = announced(line) if line and not listed else None
+            if phase is not None and phase.repeats and self._prose.goes_on:
+                phase = None  # ``**Final answer:**``
+            return Examined(readings, phase, line, fact, claimed)
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
         return Examined([*readings, *found], phase, line, fact, claimed)
 

@@ -78,3 +78,9 @@ if __name__ == "__main__":
 def test_a_sentence_that_begins_like_a_source_hides_no_value() -> None:
     log = "import of the data took 3 s\nfrom checkpoint 12 import weights\nclass balance: 0.5\nval_acc 0.25\n"
     assert "val_acc" in read(log).metrics
+
+
+def test_a_final_answer_heads_no_summary() -> None:
+    reader = LogReader()
+    reader.feed(b"step 20 loss 0.5\n**Final Answer:** \n42 \n\nreward is 0.09\ngrpo_loss is 0.0131 and kl is 0.1152\n")
+    assert not any("final" in name.lower() for name in reader.summary().metrics)
