@@ -138,7 +138,7 @@ class Ends:
         if fact.device and (fact.stated or not self._device_stated) and not vague:
             self._told = self._told._replace(device=fact.device)
             self._device_stated = self._device_stated or fact.stated
-        elif fact.resumed:
+        elif fact.resumed or fact.went_on:
             self._told = self._told._replace(failure=None)
         elif fact.failure:
             self._told = self._told._replace(done=False, failure=fact.failure)

@@ -31,6 +31,8 @@ class Fact(NamedTuple):
     """The training goes on, from a checkpoint as a rule: counters that fall below begin no other run."""
     opened: bool = False
     """A program begins: where its counters do so too, it is another run."""
+    went_on: bool = False
+    """So much has come behind a traceback that it ended nothing."""
 
 
 _KIND = r"(?:(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla|gpu)s?(?::\d{1,3})?(?![\w/=]|-\w|:\d|\.\w)|\bM[1-9]\b)"
@@ -249,7 +251,7 @@ class Facts:
         if self._spoken is not None and text.strip() and not text[0].isspace():
             self._spoken = self._spoken + 1 if self._spoken < _LAST_WORDS else None
             if self._spoken is None:
-                return Fact(resumed=True)
+                return Fact(went_on=True)
         if len(line) > _LONGEST:
             option = _OPTION.search(line, 0, _LONGEST_OPTIONS) if "device" in line else None
             return None if option is None else Fact(device=option[1])

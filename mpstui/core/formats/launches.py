@@ -26,7 +26,7 @@ class Launches:
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""
-        self._resumed = self._resumed or fact.resumed
+        self._resumed = (self._resumed or fact.resumed) and not fact.failure  # what failed goes on in no other launch
         self._opened = self._opened or fact.opened
 
     def begins(self, reading: LineReading, current: Counters, announced: int) -> bool:
