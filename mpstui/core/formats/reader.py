@@ -19,7 +19,7 @@ from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
-_WORTH_A_LOOK = re.compile(r"[0-9]|oss|total|AP|----|nan|inf|NaN|Inf|_mem|/ |\S {2,40}\S{1,40} {2,40}\S")
+_WORTH_A_LOOK = re.compile(r"[0-9]|oss|total|AP|----|╰─|nan|inf|NaN|Inf|_mem|/ |\S {2,40}\S{1,40} {2,40}\S")
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")
@@ -189,7 +189,8 @@ class LogReader:
             fact = fact._replace(device="")  # of a source: ``torch.device("cuda:0")``
         claimed = found is not None or drawn
         placed = drawn or (found is not None and any(map(is_placed, found)))
-        self._options.read(line, found or (), placed=placed)
+        # What a grammar takes in without a word is part of what it will tell.
+        self._options.read(line, found or (), placed=placed or found == ())
         if not placed:
             fact = self._openings.note(line, fact)
         if found is None or is_warning(text, line, found):
