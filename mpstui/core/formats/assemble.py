@@ -20,7 +20,7 @@ from .pairs import Pair
 from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
-from .vocabulary import EPISODES, EVAL_WORDS, RATE_WORDS, TRAIN_WORDS
+from .vocabulary import EPISODES, EVAL_WORDS, GENERATION_WORDS, RATE_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
@@ -72,7 +72,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
     bare = bare_loss(line, pairs) if strict and loss is None else None
-    if strict and is_remark(line, loss or bare or _evaluated_loss(pairs)):
+    evolves = bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS  # whose record is of the best of each
+    if strict and not evolves and is_remark(line, loss or bare or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)

@@ -22,6 +22,7 @@ from .vocabulary import (
     EPOCH_WORDS,
     EVAL_WORDS,
     FILLER_WORDS,
+    GENERATION_WORDS,
     LOSS_WORDS,
     NEVER_A_LOSS,
     NEVER_A_RATE,
@@ -161,6 +162,8 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         return None
     if words == ["i"] and text == "i":
         return Name(Role.BATCH, scope)
+    if len(words) == 1 and words[0] in GENERATION_WORDS:
+        return Name(Role.STEP, scope)
     if text.startswith("n/"):
         return None  # how many are collected at a time
     if len(words) == 3 and words[1:] == ["in", "epoch"] and words[0] in STEP_WORDS:

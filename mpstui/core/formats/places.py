@@ -14,7 +14,16 @@ from .measures import is_measure
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import Counters, Number
-from .vocabulary import BATCH_WORDS, EPOCH_PLURALS, EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, STEP_WORDS, TRAIN_WORDS
+from .vocabulary import (
+    BATCH_WORDS,
+    EPOCH_PLURALS,
+    EPOCH_WORDS,
+    EVAL_WORDS,
+    GENERATION_WORDS,
+    NOT_THE_STEP,
+    STEP_WORDS,
+    TRAIN_WORDS,
+)
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
 """The roles of counters."""
@@ -136,6 +145,8 @@ def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> boo
     one = index == 1 and pairs[0].text == "1" and not pairs[0].key
     if one and pair.marked and pair.name.role is Role.EPOCH and pair.start - pairs[0].end <= len(pair.key) + 4:
         return True  # ``1 epoch = 2640 batches``: how long an epoch is
+    if pair.key.lower() in GENERATION_WORDS:
+        return pair.bracketed or not (has_loss or any(is_measure(other.key) for other in pairs if "." in other.text))
     if pair.name.role is Role.BATCH and not (pair.total or has_loss):
         # ``epochs=30, imgsz=640, batch=4``
         return any(other.name.role is Role.EPOCHS and other.marked and not other.total for other in pairs)

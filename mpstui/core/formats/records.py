@@ -33,7 +33,7 @@ _NAMES = {
         "steps_done step_num optimizer_step train_step update_step trainer/global_step train/global_step train/step "
         "_step iter_num it n_iter steps_completed completed_steps cur_step cur_iter train/iteration "
         "iterations_done time/total_timesteps total_timesteps timesteps timesteps_total num_timesteps "
-        "global_step/max_steps total_env_steps misc/total_timesteps timestepssofar num_env_steps_sampled"
+        "generation gen global_step/max_steps total_env_steps misc/total_timesteps timestepssofar num_env_steps_sampled"
     ),
     STEPS: (
         "max_steps max_iters num_steps num_training_steps max_train_steps max_iter num_iterations total_iters "

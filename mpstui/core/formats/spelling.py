@@ -101,6 +101,7 @@ _WINDOW = re.compile(
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
 """``mean reward (100 episodes) -19.5``, with no sign either."""
+_RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
@@ -234,6 +235,8 @@ def respelt(line: str) -> str:
     if ") " in line and line[-1:].isdigit():
         line = _WINDOW_BEHIND.sub(" ", line)
     line = _HYPHENED.sub(" ", line) if "-" in line else line
+    if ":" in line and line[-1:].isdigit():
+        line = _RUN_ON.sub(r"\1 ", line)
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     return line

@@ -46,6 +46,8 @@ STEP_WORDS = word_set(
     """
 )
 """Name an optimizer step."""
+GENERATION_WORDS = word_set("generation generación génération geração поколение 世代")
+"""Name a step of an evolution, beside a measure: what a language model gives is called so too."""
 BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote")
 """Name a batch of an epoch."""
 BESIDE_A_COUNTER = word_set(
@@ -150,7 +152,7 @@ _ERRORS_AND_SCORES = """
     spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
     mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc dsc
-    crps bpd nmi ari qwk mcd
+    crps bpd nmi ari qwk mcd fitness
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -181,7 +183,7 @@ RATE_PAIRS = frozenset(
 NEVER_A_RATE = word_set(
     """
     mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
-    ratio reduction range step steps size drop policy power ending
+    ratio reduction range step steps size drop policy power ending by itr iter iters every interval freq
     """
 )
 """Make something else of a learning rate."""

@@ -320,3 +320,21 @@ def test_the_iterations_of_a_round_are_not_all_steps_of_the_training() -> None:
     assert (reader.summary().step, reader.summary().steps) == (5000, 400000)
     reader.feed(b"iterations         : 8000\n[  6000] | lr 0.00025 | loss 5.5\n")
     assert reader.summary().steps == 8000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Generation {n} | Best Fitness: 13.{n}",
+        "Generation: {n} Average Fitness: 0.{n}5",
+        "Generation {n}/40: best fitness = 0.{n}3",
+        "generation {n} loss 0.{n}5",
+    ],
+)
+def test_generations_beside_a_measure_are_steps(line: str) -> None:
+    assert log(line).step == 4
+
+
+@pytest.mark.parametrize("line", ["Generation: {n} tokens, 0.{n} tokens-per-sec", "Generation {n} took 0.{n}5 s"])
+def test_what_a_model_generates_is_no_step(line: str) -> None:
+    assert log(line).step is None

@@ -264,3 +264,29 @@ def test_what_is_said_of_the_final_step_is_no_curve() -> None:
 
 def test_measures_of_a_fit_are_shown() -> None:
     assert shown("MAE = 0.25\ncorrelation coefficient = 0.9875\nR^2 = 0.975\n") >= {"correlation coefficient", "R^2"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "decreased learning rate by  0.94",
+        "Reducing learning rate by 0.1",
+        "lr decayed by 0.5",
+        "learning_rate_decrease_itr: 5",
+        "LR update interval: 10",
+    ],
+)
+def test_by_how_much_or_how_often_a_rate_changes_is_no_rate(line: str) -> None:
+    log = "".join(f"epoch {n} loss: 0.{n} lr: 0.001\n{line}\n" for n in range(1, 5))
+    assert metric_names.read(log.encode()).summary.learning_rate == 0.001
+
+
+@pytest.mark.parametrize("line", ["Decreasing learning rate to 0.00025", "lr decayed to 0.00025"])
+def test_to_what_a_rate_changes_is_the_rate(line: str) -> None:
+    log = f"epoch 1 loss: 0.5 lr: 0.001\n{line}\nepoch 2 loss: 0.25\n"
+    assert metric_names.read(log.encode()).summary.learning_rate == 0.00025
+
+
+def test_a_name_right_behind_the_last_digit_of_a_value_is_the_next_name() -> None:
+    log = "".join(f"{n} Val Pi loss:1.{n}0860752788457Val V loss:0.{n}1748192405\n" for n in range(1, 5))
+    assert metric_names.read(log.encode()).evaluated == {"Val Pi loss": 1.40860752788457, "Val V loss": 0.41748192405}
