@@ -131,9 +131,8 @@ class Report:
     def requested(self, action: str) -> bool:
         """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
 
-        Who asks promises to do it, see :meth:`takes`. "stop" is true from then on: save, and end. A request to save is
-        answered by :meth:`checkpoint`, the others with :meth:`answer` where there is more to say. Several ranks on one
-        machine hear it at the same step.
+        Who asks promises to do it, see :meth:`takes`. "stop" is true from then on: save, and end. :meth:`checkpoint`
+        answers "save", this call "evaluate", :meth:`answer` the others. Ranks of one machine hear it at the same step.
         """
         return bool(self._guarded(_Run.requested, action))
 
@@ -578,7 +577,8 @@ class _Run:
         wanted = bool(asked) if action != "stop" else self.stop_asked
         wanted = wanted if self._world == 1 else self._agree(action, wanted)
         if wanted and action == "evaluate":
-            self.answer(action, f"it evaluates after step {self.counts.get('step', 'n/a')}", True, {})
+            step = self._step_or(None)
+            self.answer(action, "it evaluates" + ("" if step is None else f" after step {step}"), True, {})
         if wanted and action == "stop" and (self.doing[0] != "saving" or not self._beat_at):
             self.stop_asked = True
             self.turn_to("saving", SAVING_SECONDS)
@@ -700,8 +700,8 @@ class _Run:
         odd += [name for name, value in said.items() if value - value != 0]
         patience = FIRST_PATIENCE_SECONDS if not self._pause else PATIENCE_PAUSES * self._pause
         patience = max(LEAST_PATIENCE_SECONDS, patience, beside.get("expect_next_in", 0.0))
-        by_agent = beside.get("phase", "train" if told or self.counts else "setup")
-        phase = (_phase_of(doing) or "setup") if doing else by_agent
+        if doing or ("phase" not in beside and (told or self.counts)):  # other numbers may be of any moment
+            beside["phase"] = (_phase_of(doing) or "setup") if doing else "train"
         record = {
             **beside,
             **{"schema": 1, "time": time.time(), "seq": max(self._seq, beside.get("seq", 0)), "monotonic": now},
@@ -710,7 +710,7 @@ class _Run:
             **self.counts_now(self.beside),
             **told,
             **self._facts,
-            **{"phase": phase, "expect_next_in": patience if self.doing[1] is None else self.doing[1]},
+            **{"expect_next_in": patience if self.doing[1] is None else self.doing[1]},
             "metrics": {**beside.get("metrics", {}), **values},
             "answers": self.answers,
             "reported": [*self.counts, *said, *self._facts],

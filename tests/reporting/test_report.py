@@ -147,6 +147,15 @@ def test_a_phase_is_told_at_once_and_left_again(tmp_path: Path) -> None:
     assert events(tmp_path)[-1].items() >= {"event": "checkpoint", "step": 2, "best": True}.items()
 
 
+def test_numbers_that_neither_count_nor_train_say_nothing_of_the_phase(tmp_path: Path) -> None:
+    """A number may be reported before the training, or all along one that counts its steps in its log alone."""
+    report = report_to(tmp_path)
+    report(accuracy=0.1)
+    assert (beat(tmp_path).phase, beat(tmp_path).metrics) == (None, {"accuracy": 0.1})
+    report.phase("setup")
+    assert beat(tmp_path).phase == "setup"
+
+
 def test_settings_and_texts_without_secrets(tmp_path: Path) -> None:
     report = report_to(tmp_path)
     report.config({"lr": 0.1, "hub_token": "hf_0123456789", "model": {"pad_token": "<pad>", "size": {1}}})
@@ -221,6 +230,16 @@ def test_requests_are_carried_out_by_the_program(tmp_path: Path) -> None:
     assert (found.before, found.after, found.freed) == (3, 2, 1)
     report(steps=9)
     assert beat(tmp_path).answers == ("save", "evaluate", "clear_cache")
+
+
+def test_an_evaluation_is_promised_at_a_step_only_where_steps_are_counted(tmp_path: Path) -> None:
+    report = report_to(tmp_path)
+    report.takes("evaluate")
+    evaluate = ask(tmp_path, "evaluate")
+    wait_until(lambda: report.requested("evaluate"), what="the request")
+    found = rundir.answer_to(RunDir(tmp_path), evaluate.id)
+    assert found is not None
+    assert found.text == "it evaluates"
 
 
 def test_what_cannot_be_done_is_answered_with_why(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ class Heartbeats:
             doing=beat.doing or "",
             beat_age=silence.awake,
             promise=beat.expect_next_in,
-            steps_done=not file.ours or bool(beat.step) or beat.loss is not None,
+            steps_done=not file.ours or bool(beat.step) or beat.loss is not None or _reports_again(beat),
             late_rank=self.late_rank(),
             slept_seconds=silence.slept,
             slept_before_seconds=file.slept_before(now),
@@ -379,6 +379,11 @@ def _so_far(signs: Signs) -> str:
 
 def _output_moves(signs: Signs, within: float) -> bool:
     return signs.output_age is not None and signs.output_age <= within
+
+
+def _reports_again(beat: Heartbeat) -> bool:
+    """Whether a training that counts nothing and names no phase goes on reporting: one number may be of its setup."""
+    return beat.phase is None and bool(beat.metrics) and beat.seq > 1
 
 
 def _woken(signs: Signs) -> str:

@@ -815,6 +815,22 @@ def test_of_folds_nobody_knows_how_many_there_are(home: Home) -> None:
     assert monitor.snapshot(run.run.run).numbers.eta_seconds is None
 
 
+def test_a_training_that_counts_in_its_log_alone_trains_whatever_else_it_reports(home: Home) -> None:
+    run = run_of(home).beat(phase=None, metrics={"accuracy": 0.5})
+    run.points({"time": NOW, "attempt": 1, "accuracy": 0.5}).output("epoch 1/8 step 75/400 loss 0.1333\n")
+    for shown in both(home, run):
+        assert (shown.health, shown.numbers.step) == (Health.TRAINING, 75)
+    run.release()
+
+
+def test_a_training_that_counts_nowhere_trains_once_it_goes_on_reporting(home: Home) -> None:
+    run = run_of(home).beat(phase=None, metrics={"parameters": 1e6})
+    assert [shown.health for shown in both(home, run)] == [Health.WARMING] * 2
+    run.beat(phase=None, metrics={"parameters": 1e6, "accuracy": 0.5}, seq=2)
+    assert [shown.health for shown in both(home, run)] == [Health.TRAINING] * 2
+    run.release()
+
+
 def test_where_the_agent_has_given_up_the_log_alone_tells(home: Home) -> None:
     """Its heartbeat is gone: neither its epoch nor its phase is the last word of a training that went on without it."""
     run = seen_by_agent(run_of(home), 27, 0.45, epoch=1, epochs=4, phase="save")
