@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ program counts, as far as it is understood. Examples:
 
 
 def run(args: argparse.Namespace) -> int:
-    wanted, programs = query_of(args.filter), dict[str, list[RunSnapshot]]()
+    wanted, programs = query_of(args.filter), dict[tuple[str, str], list[RunSnapshot]]()
     found = [one for one in _runs(Session().home, args.what) if wanted is None or wanted.matches(findable(one))]
     if not found and not args.json:
         say("no run matches")
@@ -57,12 +58,13 @@ def run(args: argparse.Namespace) -> int:
         print_json([{**as_json(one, full=False), **further} for one, further in zip(found, more, strict=True)])
         return 0
     for one in found:
-        script = next((Path(word).name for word in one.argv if word.endswith((".py", ".sh"))), one.name)
-        programs.setdefault(one.profile or script, []).append(one)
-    for program, runs in programs.items():
+        programs.setdefault(_program(one), []).append(one)
+    names = [name for name, _ in programs]
+    for (name, folder), runs in programs.items():
         metric = args.metric or main_metric(tuple(metrics_of(runs)))
         way = better(metric) if metric else None
         by = f" by {metric}" + (f", {way} is better" if way else "") if metric else ""
+        program = f"{name} in {folder}" if folder and names.count(name) > 1 else name
         say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}{by}")
         table, remarks = _table(runs, metric or "loss")
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -71,6 +73,16 @@ def run(args: argparse.Namespace) -> int:
         for remark in remarks:
             say(f"  {remark}")
     return 0
+
+
+def _program(one: RunSnapshot) -> tuple[str, str]:
+    """What tells the programs of runs apart: the profile, or the script and the folder it lies in, as far as known."""
+    script = next((Path(word) for word in one.argv if word.endswith((".py", ".sh"))), None)
+    if one.profile or script is None:
+        return one.profile or one.name, ""
+    spec = storage.read_or_none(Spec, RunDir(one.dir).spec) if one.is_ours else None
+    folder = os.path.normpath(Path(spec.launch.cwd if spec else "", script).parent)
+    return script.name, "" if folder == "." else folder
 
 
 def _runs(home: Home, what: str | None) -> list[RunSnapshot]:

@@ -56,6 +56,19 @@ def test_runs_are_tabulated_by_program_with_what_differs(home: Home, capsys: pyt
     assert lines[6].split()[1:5] == ["finished", "0.5000", "4", "0.5000"]
 
 
+def test_scripts_of_one_name_in_two_folders_are_two_programs(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """They say nothing of each other; one that is named by its path is the same wherever it was started."""
+    for place, script in enumerate(("t.py", "old/t.py", str(home.state / "old" / "t.py"))):
+        run = RunBuilder(home, f"more {place}", NOW + 20 + place, profile="").status("ended")
+        run.launch(argv=["python", script]).exit(code=0).output("epoch 1 val_loss 0.5\nepoch 2 val_loss 0.4\n")
+    assert main(["results"]) == 0
+    heads = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
+    assert heads[1:] == [
+        f"t.py in {home.state}: 2 runs by val_loss, lower is better",
+        f"t.py in {home.state / 'old'}: 2 runs by val_loss, lower is better",
+    ]
+
+
 def test_the_best_run_by_a_metric_stands_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     third = RunBuilder(home, "Digits lr=1", NOW + 5, profile="digits").status("ended").launch().exit(code=0)
     third.points({"time": NOW, "step": 4, "val_accuracy": 0.95, "val_loss": 0.2, "attempt": 1})
