@@ -76,8 +76,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _program(one: RunSnapshot) -> tuple[str, str]:
-    """What tells the programs of runs apart: the profile, or the script and the folder it lies in, as far as known."""
+    """What tells the programs of runs apart: a name, and the folder where that matters and is known."""
     script = next((Path(word) for word in one.argv if word.endswith((".py", ".sh"))), None)
+    if script is None and not one.is_ours:  # found beside others, and nobody knows what wrote them
+        return one.dir.parent.name, str(one.dir.parent)
     if one.profile or script is None:
         return one.profile or one.name, ""
     spec = storage.read_or_none(Spec, RunDir(one.dir).spec) if one.is_ours else None

@@ -69,6 +69,19 @@ def test_scripts_of_one_name_in_two_folders_are_two_programs(home: Home, capsys:
     ]
 
 
+def test_runs_of_which_nobody_knows_the_program_are_compared_with_those_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MPSTUI_HOME", str(tmp_path / "home"))
+    for name, loss in (("a", 0.5), ("b", 0.4)):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "progress.csv").write_text(f"step,train/loss\n1,0.9\n2,{loss}\n")
+    assert main(["results", str(tmp_path / "runs")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "runs: 2 runs by loss, lower is better"
+    assert [line.split()[0] for line in lines[2:]] == [str(tmp_path / "runs" / name) for name in "ba"]
+
+
 def test_the_best_run_by_a_metric_stands_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     third = RunBuilder(home, "Digits lr=1", NOW + 5, profile="digits").status("ended").launch().exit(code=0)
     third.points({"time": NOW, "step": 4, "val_accuracy": 0.95, "val_loss": 0.2, "attempt": 1})

@@ -14,6 +14,11 @@ from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.wandb_files import events
 
+_REWARDS = (
+    "time/iterations,time/total_timesteps,rollout/ep_rew_mean,train/loss\n1,2048,10,\n2,4096,20,0.5\n3,6144,30,0.4\n"
+)
+_LOSSES = "epoch,train_loss,valid_loss,time\n0,1.5,1.4,00:01\n1,0.4,1.1,00:01\n"
+
 
 @pytest.fixture
 def clock() -> FakeClock:
@@ -61,6 +66,19 @@ def test_versions_of_lightning(monitor: Monitor, tmp_path: Path) -> None:
     assert (shown.name, shown.settings) == ("lightning_logs/version_1", {"lr": "0.1", "batch_size": "32"})
     assert (shown.numbers.step, shown.series["loss"].count) == (8, 9)
     assert len(find_runs(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("name", "table"), [("progress.csv", _REWARDS), ("history.csv", _LOSSES)])
+def test_tables_in_sibling_folders_are_runs_of_their_own(
+    monitor: Monitor, tmp_path: Path, name: str, table: str
+) -> None:
+    """Looked at from above they were one run, whose newest table stood for all."""
+    for folder in ("ppo_1", "ppo_2", "ppo_2/eval"):
+        (tmp_path / "logs" / folder).mkdir(parents=True)
+        (tmp_path / "logs" / folder / name).write_text(table)
+    found = listed(monitor, tmp_path / "logs")
+    assert {name: one.numbers.loss for name, one in found.items()} == {"logs/ppo_1": 0.4, "logs/ppo_2": 0.4}
+    assert not find_runs(tmp_path / "logs" / "ppo_1"), "one alone is a folder as any other"
 
 
 def test_trainings_of_ultralytics(monitor: Monitor, tmp_path: Path) -> None:
