@@ -256,6 +256,9 @@ class MetricNames:
                 self._kept_back[name] = now
             return False
         counts_on, moved = _counts_on(before.newest, now.value), before.moves != now.moves
+        if moved and now.value == before.value and _is_measured_0(name, now.value):
+            self._came_again.append((name, self._kept_back.pop(name)))
+            return True
         if counts_on or now.value == before.value:
             before = before.then(now) if moved else before
             self._kept_back[name] = before._replace(newest=now.value) if counts_on else before
@@ -312,6 +315,8 @@ class MetricNames:
         first = self._kept_back.get(name)
         if first is None and name in self._to_come:
             return next((number for number, value in enumerate(values, 1) if value != 0), 0)
+        if first is not None and values[0] == first.value and _is_measured_0(name, values[0]):
+            return 1
         if first is None or (values[0] == first.value and values.count(first.value) == len(values)):
             return 0
         newest = first.newest
@@ -321,6 +326,11 @@ class MetricNames:
             elif value != first.value:
                 return number
         return 0
+
+
+def _is_measured_0(name: str, value: float) -> bool:
+    """Whether a value that is told again is a share of nothing, or an exact prediction: no setting of 0 is."""
+    return value == 0 and name.lower().startswith(_OF_A_SPLIT)
 
 
 def _counts_on(before: float, now: float) -> bool:

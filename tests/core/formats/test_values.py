@@ -298,6 +298,13 @@ def test_a_score_that_stands_still_at_first_has_all_its_points() -> None:
     assert sorted(told) == [(1, -1.0), (2, -1.0), (3, 0.0), (4, 0.4483), (5, 0.5012)]
 
 
+def test_what_stays_at_0_is_a_metric_where_its_name_says_so() -> None:
+    """A sparse reward, and what is measured on the data of the training: a setting of 0 is not told at each step."""
+    rows = "".join(f"{step},{1 / step},0.0,0.0,0.0,0.0\n" for step in range(1, 2000))
+    found = names(f"step,train/loss,rollout/ep_rew_mean,train/clip_fraction,dropout,fold\n{rows}")
+    assert set(found) == {"train/loss", "rollout/ep_rew_mean", "train/clip_fraction"}
+
+
 def test_a_value_beside_the_loss_is_a_metric_when_it_has_come_again_changed() -> None:
     line = "step {0} loss 0.{0} wd 0.05 patience 3 seen {0}00 v_pot 1.{0} won {1}\n"
     reader = LogReader()
