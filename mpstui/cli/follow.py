@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core import present as shown
 from ..core.model.errors import OperationError
+from ..core.model.snapshot import State
 from ..core.runs.stream import Streams
 from ..wire import storage
 from ..wire.storage import UnreadableRecord
@@ -78,7 +79,8 @@ def _sentence(told: Mapping[str, Any]) -> str:
         )
         words = "  ".join([*where, *measured])
     elif kind == "state":
-        words = " ".join(filter(None, (told["state"], told["health"], f"({told['reason']})" if told["reason"] else "")))
+        state = [told["word"]] if told["state"] == State.WATCHED else [told["state"], told["health"]]
+        words = " ".join(filter(None, (*state, f"({told['reason']})" if told["reason"] else "")))
     elif kind == "checkpoint":
         words = f"checkpoint {told['path']}, {shown.size(told['bytes'])}"
     else:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...wire.heartbeat import number
+from ..model.snapshot import Health
 from .follower import LIST_COLUMNS, LIST_SERIES, PAUSES, RunFollower
 from .local_machine import LocalMachine
 from .sightings import Growth
@@ -46,8 +47,9 @@ class ForeignReader(RunFollower):
         return f"process {self._writers.gone}, which wrote it, has ended"
 
     def _sees_writer(self) -> bool | None:
-        """Look whether one lives."""
-        return self._writers.look(self._written_files(), max(self._written(), default=None))
+        """Look whether one lives; a heartbeat may name it."""
+        beat = self.heartbeats.beat
+        return self._writers.look(self._written_files(), self._updated(), beat.pid if beat is not None else None)
 
     def _written_files(self) -> Sequence[Path]:
         return self.external.file.paths() if self.external is not None else ()
@@ -58,10 +60,11 @@ class ForeignReader(RunFollower):
             self._recall()
         condition = self._condition()
         self.writes = None if ended else self._sees_writer()
-        if ended or self.heartbeats.file is not None:
-            return Condition(None) if ended else condition
-        if self.writes is False:
-            return Condition(None, self._gone)
+        if ended or self.writes is False:
+            return Condition(None, "" if ended else self._gone)
+        if self.heartbeats.file is not None:
+            is_unseen = self.writes is None and condition.health is Health.HUNG and self.heartbeats.is_overdue
+            return Condition(None, condition.note, silent=True) if is_unseen else condition
         if self.writes or self._moved is None:
             return condition
         silent = self.machine.clock() - self._moved

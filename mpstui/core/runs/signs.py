@@ -205,6 +205,12 @@ class Heartbeats:
         """This attempt's newest heartbeat."""
         return self.own or self.program
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the newest beat is older than it promised."""
+        silence, beat = self.file.silence() if self.file is not None else None, self.beat
+        return silence is not None and beat is not None and silence.awake > _promised(beat.expect_next_in)
+
     def signs(self, now: float) -> Signs:
         """The signs of life that the heartbeats alone give."""
         file = self.file
@@ -302,7 +308,7 @@ def assess(signs: Signs) -> Condition:
         return Condition(Health.PAUSED, "stopped by a signal that mpstui did not send")
     if signs.beat_age is None:
         return _by_output(signs)
-    promise = signs.promise if signs.promise and signs.promise > 0 else DEFAULT_PROMISE_SECONDS
+    promise = _promised(signs.promise)
     is_done = signs.phase == "done"  # then this was its last beat
     if signs.beat_age > promise and not is_done:
         return _silent(signs, signs.beat_age, promise)
@@ -327,6 +333,10 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size or (seconds >= size and unit == "h"):
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def _promised(seconds: float | None) -> float:
+    return seconds if seconds is not None and seconds > 0 else DEFAULT_PROMISE_SECONDS
 
 
 def _training(signs: Signs) -> Condition:

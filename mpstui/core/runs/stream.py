@@ -15,7 +15,8 @@ from ...wire import heartbeat
 from ...wire.rundir import RunDir, run_dirs
 from ..follow import SLICE_BYTES, Budget, FollowedFile, Occasional
 from ..model.home import Home
-from ..model.snapshot import Checkpoint, RunSnapshot
+from ..model.snapshot import Checkpoint, RunSnapshot, State
+from ..present import badge
 from ..series.metric_words import NOT_METRICS
 from ..series.series import SeriesStore
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
@@ -118,12 +119,14 @@ class RunStream:
 
     def _parts(self, seen: RunSnapshot, skips: bool) -> Iterator[tuple[str, Told]]:
         moving = seen.moving and seen.moving._asdict()
+        word = badge(seen).word
         state = [seen.state, seen.health, seen.attempt, seen.moved_to, moving]
+        state += [word] if seen.state is State.WATCHED else []  # of what is found there is no other state
         if state != self.place["state"]:
             before, self.place["state"] = self.place["state"], state
             moment = seen.ended if seen.ended is not None else seen.seen
-            told = {"state": seen.state, "health": seen.health, "reason": seen.reason, "moving": moving}
-            told |= {"moved_to": seen.moved_to, "before": before and before[0]}
+            told = {"state": seen.state, "health": seen.health, "word": word, "reason": seen.reason}
+            told |= {"moving": moving, "moved_to": seen.moved_to, "before": before and before[0]}
             yield "state", {"time": moment, "name": seen.name, **told}
         if isinstance(self.reader, RunReader):
             run = self.reader.run

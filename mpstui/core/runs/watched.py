@@ -151,7 +151,8 @@ class WatchedReader(ForeignReader):
         )
 
     def _written_files(self) -> Sequence[Path]:
-        return (*super()._written_files(), *((self._log,) if self._log is not None else ()))
+        others = self._log, self.heartbeats.followed
+        return (*super()._written_files(), *(path for path in others if path is not None))
 
     def _exception(self, updated: float | None) -> str | None:
         """The exception at the end of the log, unless a heartbeat or a metric file shows that it was survived."""

@@ -1,7 +1,8 @@
 """Which processes of this machine write the files of a run that mpstui did not start: what alone proves that it lives.
 
-A process writes a file if it has it open for that, or if it stands in the file's name, as in those of TensorBoard. That
-nobody does proves nothing, since many programs open their file for each line; the end of one that was seen does.
+A process writes a file if it has it open for that, if it stands in the file's name, as in those of TensorBoard, or in
+the file itself, as in many a heartbeat. That nobody does proves nothing, since many programs open their file for each
+line; the end of one that was seen does.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ class Writers:
         """The pids of those that have ended, where all of them have."""
         return ", ".join(str(one.pid) for one in self._gone)
 
-    def look(self, files: Sequence[Path], changed_at: float | None) -> bool | None:
+    def look(self, files: Sequence[Path], changed_at: float | None, pid: int | None = None) -> bool | None:
         """Whether one of them lives; None: nobody was seen to write, or somebody unseen goes on.
 
         Args:
             changed_at: when the files were last written to.
+            pid: of who wrote them then, as they say.
         """
         machine, first, grown = self._machine, self._changed_at is None, changed_at != self._changed_at
         if first and changed_at is not None:
@@ -56,7 +58,7 @@ class Writers:
             self._look_at, self._changed_at = machine.monotonic() + LOOK_SECONDS, changed_at
             pids = {*machine.open_files.writers(files, anew=bool(self._known))}
             if grown and not first:  # of a file that does not grow, another process may have the pid by now
-                pids.update(_named(files))
+                pids.update(_named(files), () if pid is None else (pid,))
             found = tuple(row.identity for pid in sorted(pids) if (row := machine.table.find(pid)) and row.alive)
             if self._known and not found:
                 self._gone, self._gone_at = self._known, machine.clock()

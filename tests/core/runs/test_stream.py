@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mpstui.cli.main import main
 from mpstui.core.formats import files
 from mpstui.core.model.home import Home
 from mpstui.core.runs.stream import Streams, Told
@@ -216,3 +217,20 @@ def test_the_first_state_is_of_a_run_that_was_read(home: Home, tmp_path: Path, m
     assert [one["health"] for one in told(Streams(home, [str(table.parent)]), "state")] == [None]
     table.write_text("step,train_loss\n1,0.5\n2,0.4\n")
     assert [one["health"] for one in told(Streams(home, [str(table.parent)]), "state")] == ["training"]
+
+
+def test_what_becomes_of_a_foreign_training_is_told_as_the_list_shows_it(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To scripts its state stays `watched`; the word changes, which is an event."""
+    log = tmp_path / "train.log"
+    log.write_text("epoch 1/2 loss 0.5\n")
+    streams = Streams(home, [str(log)])
+    before = {one["word"] for one in told(streams, "state")}
+    with log.open("a") as file:
+        file.write("epoch 2/2 loss 0.4\nTraining finished\n")
+    assert told(streams, "state")[-1].items() >= {"state": "watched", "health": None, "word": "finished"}.items()
+    assert "finished" not in before
+    monkeypatch.setenv("MPSTUI_HOME", str(home.state))
+    assert main(["follow", str(log), "--once"]) == 0
+    assert f"{log}  finished (not started by mpstui" in capsys.readouterr().out

@@ -15,7 +15,7 @@ from mpstui.core.actions import BY_ID, allowed
 from mpstui.core.follow import Budget
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
-from mpstui.core.present import badge, needs_attention, total_progress
+from mpstui.core.present import SILENT, badge, needs_attention, total_progress
 from mpstui.core.runs.foreign import external_heartbeat
 from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.monitor import Monitor
@@ -249,8 +249,10 @@ def test_a_heartbeat_of_another_program(monitor: Monitor, tmp_path: Path, clock:
     shown = look(monitor, beat)
     assert (shown.numbers.step, shown.numbers.steps, shown.numbers.loss, shown.updated) == (40, 100, 0.5, NOW - 3)
     assert shown.health is Health.TRAINING
+    clock.advance(120)
+    assert look(monitor, beat).health is Health.STALLED
     clock.advance(3600)
-    assert look(monitor, beat).health in (Health.STALLED, Health.HUNG)
+    assert badge(look(monitor, beat)) is SILENT
 
 
 def test_a_folder_with_a_heartbeat_and_a_log(monitor: Monitor, tmp_path: Path) -> None:

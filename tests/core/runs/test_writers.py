@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -134,6 +135,40 @@ def test_a_file_that_grew_is_no_training_once_its_writer_has_ended_or_it_is_sile
         note = f"nothing written for {silence}" if unseen else f"process {writer.pid}, which wrote it, has ended"
         assert told(dead) == ("silent" if unseen else "ended", None, note)
         assert (dead.ended, dead.is_live) == (None if unseen else dead.updated, False)
+
+
+def test_a_heartbeat_is_no_hanging_training_once_the_process_that_it_names_has_ended(
+    home: Home, tmp_path: Path, clock: FakeClock, begin: Begin
+) -> None:
+    """One that names none, or one of another machine, is silent then: it may have ended, and it may hang."""
+    (tmp_path / "log").touch()
+    writer = begin(tmp_path / "log", "rb")
+    named, nameless, broken = (tmp_path / f"{name}.json" for name in ("named", "nameless", "broken"))
+
+    def look(monitor: Monitor) -> dict[str, str]:
+        return {one.name: badge(one).word for one in monitor.refresh_whole()}
+
+    def watching() -> Monitor:
+        monitor = make_monitor(home, clock, system_process_table())
+        for path in (named, nameless, broken):
+            monitor.watch(path)
+        return monitor
+
+    monitor = None
+    for step in range(1, 5):
+        for path, more in ((named, {"pid": writer.pid}), (nameless, {}), (broken, {"pid": 2**22 + 1})):
+            path.write_text(json.dumps({"step": step, "loss": 0.5, "time": clock(), **more}))
+        monitor = monitor or watching()
+        clock.advance(6)
+        assert set(look(monitor).values()) == {"training"}
+    assert monitor is not None
+    clock.advance(3600)
+    assert look(monitor) == {"named.json": "hung", "nameless.json": "silent", "broken.json": "silent"}
+    end(writer)
+    for one in (monitor, watching()):
+        clock.advance(6)
+        assert look(one) == {"named.json": "ended", "nameless.json": "silent", "broken.json": "silent"}
+    assert monitor.snapshot(str(named)).ended == monitor.snapshot(str(named)).updated
 
 
 def test_whoever_looks_next_knows_who_was_seen_to_write(
