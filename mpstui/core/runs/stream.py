@@ -125,7 +125,7 @@ class RunStream:
         if state != self.place["state"]:
             before, self.place["state"] = self.place["state"], state
             moment = seen.ended if seen.ended is not None else seen.seen
-            told = {"state": seen.state, "health": seen.health, "word": word, "reason": seen.reason}
+            told: Told = {"state": seen.state, "health": seen.health, "word": word, "reason": seen.reason}
             told |= {"moving": moving, "moved_to": seen.moved_to, "before": before and before[0]}
             yield "state", {"time": moment, "name": seen.name, **told}
         if isinstance(self.reader, RunReader):
