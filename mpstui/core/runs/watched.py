@@ -5,12 +5,14 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ...wire import storage
 from ...wire.secrets import masked
 from ..follow import Budget
-from ..model.snapshot import RunSnapshot, State
+from ..model.snapshot import Numbers, RunSnapshot, State
+from ..present import epoch_shown
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .foreign_reader import ForeignReader
@@ -123,6 +125,7 @@ class WatchedReader(ForeignReader):
             self._asked = {**asked_totals((), told), **(self._asked or {})}
         condition = self._foreign_condition(ended=exception is not None or updated is None)
         numbers = self._numbers(moving=condition.moves)
+        numbers = replace(numbers, done=numbers.done or self._has_every_epoch(numbers))
         if numbers.done:
             condition = Condition(None)  # silence after an end means nothing
         return RunSnapshot(
@@ -149,6 +152,15 @@ class WatchedReader(ForeignReader):
             silent=condition.silent and condition.health is None,
             ended=updated if self.writes is False and condition.health is None else None,
         )
+
+    def _has_every_epoch(self, numbers: Numbers) -> bool:
+        """Whether a table with a row for each epoch, which is written at its end, has all that are planned."""
+        if self.external is None or self.external.metric_file is None or numbers.epochs is None:
+            return False
+        if (numbers.step, numbers.epoch_step) != (None, None) or epoch_shown(numbers) != numbers.epochs:
+            return False
+        counts = (view.count for view in self.external.views(most=1).values() if view.axis == "epoch")
+        return max(counts, default=0) == numbers.epochs
 
     def _written_files(self) -> Sequence[Path]:
         others = self._log, self.heartbeats.followed

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.formats.stores import find_runs
-from mpstui.core.model.snapshot import Health, RunSnapshot
+from mpstui.core.model.snapshot import Health, RunSnapshot, State
+from mpstui.core.present import BADGES, badge
 from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.wandb_files import events
@@ -95,6 +96,12 @@ def test_trainings_of_ultralytics(monitor: Monitor, tmp_path: Path) -> None:
     assert (shown.store, shown.settings["lr0"]) == ("Ultralytics", "0.01")
     assert (shown.numbers.epoch, shown.numbers.epochs) == (3, 30)
     assert [run.key for run in find_runs(shown.dir)] == [shown.run], "the same one, whichever folder is named"
+    assert badge(shown) is not BADGES[State.FINISHED]
+    for epochs, ended in ((3, True), (4, False)):
+        (shown.dir / "args.yaml").write_text(f"model: yolo11n.yaml\nepochs: {epochs}\n")
+        again = make_monitor(make_home(tmp_path / "home"), FakeClock())
+        (table,) = (one for one in listed(again, tmp_path).values() if one.dir == shown.dir)
+        assert (badge(table) is BADGES[State.FINISHED]) is ended, "each row is told at the end of its epoch"
 
 
 def test_a_folder_trains_once_it_is_seen_to_grow(monitor: Monitor, tmp_path: Path, clock: FakeClock) -> None:
