@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 
 from ...wire import labels
 from ...wire.labels import LONGEST_NAME, LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Labels, LabelsBusy
 from ...wire.rundir import RunDir
-from ...wire.storage import UnreadableRecord
-from ...wire.trust import distrust_of_any
 from ..formats.console import strip_controls
-from ..model.errors import OperationError, UsageError
-from ..model.home import HINT_OWN
-
-_PATIENCE_SECONDS = 10.0
-"""Whoever is changing the labels may be writing to a slow disk, or be one of many."""
+from ..model.errors import UsageError
+from .editing import edited
 
 
 def rename(run: RunDir, name: str) -> Labels:
@@ -76,17 +70,5 @@ def tag_changes(words: Sequence[str], before: Sequence[str] = ()) -> tuple[list[
 
 
 def _edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
-    if why := distrust_of_any(run.path, strict=True):
-        raise OperationError(f"the labels of run {run.run} cannot be changed: {why}", HINT_OWN)
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        try:
-            return labels.edit(run, change)
-        except LabelsBusy as error:
-            if time.monotonic() >= deadline:
-                raise OperationError(str(error), "try again in a moment") from error
-            time.sleep(0.02)
-        except (OSError, UnreadableRecord) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            what = f"the labels of run {run.run} cannot be changed: {why}"
-            raise OperationError(what, f"see {run.labels}; what was there before still is") from error
+    what, folders = f"the labels of run {run.run}", (run.path,)
+    return edited(what, run.labels, lambda: labels.edit(run, change), folders=folders, busy=LabelsBusy)

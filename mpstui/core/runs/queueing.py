@@ -7,7 +7,6 @@ get their way.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,16 +17,14 @@ from ...wire.queues import MOST_SLOTS, Queue, QueueBusy, QueueFiles
 from ...wire.records import LaunchRecord, QueueRule, Spec, Status
 from ...wire.rundir import RunDir, run_dirs
 from ...wire.storage import UnreadableRecord
-from ...wire.trust import distrust_of_any
 from ..model.errors import OperationError, UsageError
-from ..model.home import HINT_OWN, Home
+from ..model.home import Home
 from ..model.queue_place import QueuePlace
+from .editing import edited
 from .find import run_name
 from .waiting import is_waiting
 
 _CALLS_KEPT = 50
-PATIENCE_SECONDS = 10.0
-"""Whoever is editing a group may be writing to a slow disk, or be one of many."""
 DIRECTIONS = ("up", "down", "first", "last")
 
 
@@ -305,17 +302,5 @@ def _peek(files: QueueFiles) -> Queue:
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
     """Change a group; waits for whoever is editing it at this moment."""
-    if why := distrust_of_any(files.folder.parent, files.folder, strict=True):
-        raise OperationError(f"queue group {files.group} cannot be changed: {why}", HINT_OWN)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return queues.edit(files, change)
-        except QueueBusy as error:
-            if time.monotonic() >= deadline:
-                raise OperationError(str(error), "try again in a moment") from error
-            time.sleep(0.02)
-        except (OSError, UnreadableRecord) as error:
-            raise OperationError(
-                f"queue group {files.group} cannot be changed: {error}", f"see {files.state}"
-            ) from error
+    what, folders = f"queue group {files.group}", (files.folder.parent, files.folder)
+    return edited(what, files.state, lambda: queues.edit(files, change), folders=folders, busy=QueueBusy)

@@ -92,7 +92,7 @@ def test_two_at_once_both_get_their_way(run: RunDir) -> None:
 
 
 def test_one_who_holds_the_lock_for_long_is_named(run: RunDir, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpstui.core.runs.labelling._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("mpstui.core.runs.editing.PATIENCE_SECONDS", 0.05)
     lock = liveness.acquire(run.labels_lock)
     assert lock is not None
     with pytest.raises(OperationError, match="somebody else"):
