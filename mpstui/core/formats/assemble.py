@@ -27,6 +27,7 @@ _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,6
 """``---- mAP 0.0126 ----``"""
 _LABEL = re.compile(r"[A-Z]\w{0,20}(?: [A-Z]\w{0,20}){1,4}")
 """``Meta Valid Accuracy``: in a sentence not every word begins with a capital."""
+_BRACKETS = re.compile(r"\[[^\[\]\d]{0,80}\]|\([^()\d]{0,80}\)")
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
 _FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
@@ -81,7 +82,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(pairs, told, of_item=loss is None and _is_item(counters))
-    in_a_row = strict and stray_words <= len({pair.said for pair in pairs} - {""}) and _are_in_a_row(named, pairs, line)
+    in_a_row = strict and _are_in_a_row(named, pairs, line, stray_words)
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
     counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
@@ -177,12 +178,18 @@ def _is_split(named: Sequence[Pair]) -> bool:
     return bare == {NameScope.TRAIN, NameScope.EVAL}
 
 
-def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str) -> bool:
+def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str, stray_words: int) -> bool:
     """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``.
 
     A counter may be one of them, ``Iter 25 | Test Loss 5.9 | NFE 14``. No sign is needed where the line is nothing but
-    names of one word and their numbers, one of them that of a measure: ``Episode 3 reward -16.0 eps 0.99``.
+    names of one word and their numbers, one of them that of a measure: ``Episode 3 reward -16.0 eps 0.99``. Other words
+    stand in brackets at most, as what the values are of: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
     """
+    scopes = len({pair.said for pair in pairs} - {""})
+    if stray_words > scopes:
+        stray_words -= sum(len(_WORD.findall(remark)) for remark in _BRACKETS.findall(line))
+    if stray_words > scopes:
+        return False
     measured = any("." in pair.text for pair in named)
     for row in (named, pairs):
         between = {line[pair.end : pair.end + _SIGN] for pair in row[:-1]}

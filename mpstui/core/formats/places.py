@@ -100,6 +100,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         if pair.name.role is Role.STEPS and pair.marked and not pair.total and _DONE.match(line, pair.end):
             counters = counters._replace(step=pair.counted)  # ``Total iterations: 12238 iterations completed``
             continue
+        if _is_total_of_epoch(pair, line, has_loss=has_loss):
+            counters = counters._replace(epoch=pair.counted)
+            continue
         if so_far:
             outer = has_loss and _counts_within(pairs[index + 1 : index + 2])
             told = pair.counted, pair.planned
@@ -113,6 +116,17 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
     counters = _epochs_beside_a_loss(counters, pairs) if has_loss and counters.epoch is None else counters
     return counters, plan and not counters.positioned
+
+
+def _is_total_of_epoch(pair: Pair, line: str, *, has_loss: bool) -> bool:
+    """Whether ``Total epoch 3 finished in 5 s``, ``Total epoch 3 loss: 0.5`` tells what one epoch came to.
+
+    How many are planned has a sign or the plural: ``Total epoch: 200``, ``Total epochs 200``.
+    """
+    if pair.name.role is not Role.EPOCHS or pair.marked or pair.total or not isinstance(pair.counted, int):
+        return False
+    done = _DONE.match(line, pair.end) is not None
+    return done or (has_loss and EPOCH_PLURALS.isdisjoint(words_of(pair.key)))
 
 
 def _is_length(pair: Pair) -> bool:
@@ -322,9 +336,13 @@ def _tells_rate(pairs: Sequence[Pair]) -> bool:
 
 def _opens_pair(pairs: Sequence[Pair]) -> bool:
     """Whether a line opens with two counters: ``[1/25][10/1583]`` or ``[1,  2000]``."""
-    if len(pairs) < 2 or pairs[1].key or not any(pair.name.role is Role.LOSS for pair in pairs):
+    if len(pairs) < 2 or pairs[1].key or not any(map(_is_loss_or_measure, pairs)):
         return False
     first, second = pairs[0], pairs[1]
     near = (first.start <= 3 or _is_tag(first)) and second.start - first.end <= 6
     alike = bool(first.total) == bool(second.total) or (second.total and second.bracketed)
     return near and bool(alike) and second.unit == ""
+
+
+def _is_loss_or_measure(pair: Pair) -> bool:
+    return pair.name.role is Role.LOSS or (pair.marked and "." in pair.text and is_measure(pair.key))

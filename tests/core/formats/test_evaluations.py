@@ -259,3 +259,21 @@ def test_how_much_there_is_of_each_set_begins_no_evaluation(heading: str) -> Non
     evaluated = any(point.eval_metrics for point in points)
     assert evaluated is (not heading)
     assert sum(point.loss is not None for point in points) == (7 if heading else 4)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        "[Test seq (cond on sampled tp)]",
+        "[Test on all of the points that were left out]",
+        "(test, a mean over all runs)",
+    ],
+)
+def test_words_in_brackets_say_what_the_values_in_a_row_are_of(of: str) -> None:
+    (point,) = LogReader().feed(f"Epoch 0005 {of} | Loss 24.5 | Likelihood -25.5 | KL fp 4.3 | FP STD 1.4|\n".encode())
+    assert (point.epoch, point.loss, dict(point.metrics)) == (5, None, {})
+    assert {name.lower(): value for name, value in point.eval_metrics.items()} == {
+        "test loss": 24.5,
+        "test likelihood": -25.5,
+        "test kl fp": 4.3,
+    }
