@@ -329,4 +329,5 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if counters.step is None and counters.epoch_step is not None:
         known["steps"] = None  # whatever was taken for the plan of the run is that of an epoch
     known |= {"of_trainings": True} if point.of_trainings else {}
+    known |= {"starts_anew": True} if point.run else {}
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

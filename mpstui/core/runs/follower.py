@@ -214,6 +214,7 @@ class RunFollower:
             self.program_pace,
             by_program=by_program,
             alike=witnesses.counts_alike,
+            one_of_many=witnesses.is_one_of_many,
             moving=moving and not self._waits,
         )
 

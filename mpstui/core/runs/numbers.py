@@ -97,6 +97,19 @@ class NumberWitnesses(NamedTuple):
         """How many trainings the agent has seen in this process; it counts epochs anew in each."""
         return 1 if self.beat is None else self.beat.training or 1
 
+    @property
+    def is_in_stages(self) -> bool:
+        """Whether the program prints epochs from their start again while the agent sees one network trained on."""
+        epoch, passes = integer(self.printed.says.get("epoch")), integer(self.own.says.get("epoch"))
+        if not self.printed.says.get("starts_anew") or self.trainings > 1 or epoch is None or passes is None:
+            return False
+        return passes > epoch + 1  # by one it is ahead of a line that ends an epoch
+
+    @property
+    def is_one_of_many(self) -> bool:
+        """Whether this is one of several trainings in a process, nobody knows of how many."""
+        return self.is_in_stages or (self.beat is not None and self.beat.training is not None)
+
     def joined(self) -> Numbers:
         """Each number from the witness that knows it best."""
         found: dict[str, Any] = {}
@@ -138,7 +151,8 @@ class NumberWitnesses(NamedTuple):
     def _has_epochs_of_its_own(self) -> bool:
         """Whether an epoch of the program is something else than a pass through the data, which the agent counts.
 
-        It may be so many steps, of which a pass has more, or a round of trainings, each with epochs of its own.
+        It may be so many steps, of which a pass has more, a round of trainings, each with epochs of its own, or one of
+        a stage: what is printed is back at its start, and the agent sees the same network trained on.
         """
         says, passes = self.printed.says, integer(self.own.says.get("epoch"))
         epoch, planned = integer(says.get("epoch")), integer(says.get("epochs"))
@@ -150,6 +164,8 @@ class NumberWitnesses(NamedTuple):
         if self.trainings > 1:  # what the one before has printed is no epoch of this one
             of_each = integer(self.own.says.get("epochs"))
             return of_each is not None and max(epoch, planned or 0) > of_each
+        if self.is_in_stages:
+            return True
         rate, length = (number(self.own.says.get(name)) for name in ("steps_per_second", "epoch_steps"))
         since_the_beat = MOST_APART_SECONDS * rate / length if rate and length else 0.0
         is_shorter = (integer(says.get("epoch_steps")) or math.inf) < (length or 0.0)

@@ -301,6 +301,7 @@ def timed(
     *,
     by_program: bool,
     alike: bool,
+    one_of_many: bool,
     moving: bool,
 ) -> Numbers:
     """``numbers`` with rates and remaining time; a run that stands still has neither.
@@ -310,11 +311,11 @@ def timed(
         own, program: the pace by our and the agent's count, and by the program's.
         by_program: the step shown is the program's count.
         alike: the agent counts the same steps as the program.
+        one_of_many: it trains several times, nobody knows how often.
     """
     # What is printed of an epoch may be samples, or batches of which several make a step.
     alike = alike or (beat is not None and _count_alike(numbers, beat))
     within = numbers if by_program or beat is None or alike else beat
-    one_of_many = beat is not None and beat.training is not None  # nobody knows how many
     end, epoch_end = (None, None) if numbers.step is None else planned_ends(numbers, within, one_of_many=one_of_many)
     counted_anew = not (by_program or alike) and beat is not None and beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1

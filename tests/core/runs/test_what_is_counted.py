@@ -119,6 +119,35 @@ def test_the_epochs_of_one_of_many_trainings_go_before_the_rounds_among_the_argu
     assert (numbers.epoch, numbers.epochs) == (2, 2)
 
 
+STAGES = (
+    "epoch {epoch}/6 loss {loss}\n",
+    "Task 1 | Epoch: [{epoch}/6] loss {loss}\n",
+    "epoch {epoch} train_loss {loss} val_loss 0.5\n",
+    "Train Epoch: {epoch}/6 Loss: {loss} Accuracy: 90.00%:  50%|#####     | {epoch}/6 [00:03<00:03,  1.0s/it]\n",
+    "Stage 2, Epoch {epoch} of 6: train loss = {loss}, val loss = 0.5\n",
+    "{{'epoch': {epoch}, 'train_loss': {loss}, 'val_acc': 0.5}}\n",
+)
+
+
+@pytest.mark.parametrize("line", STAGES)
+@pytest.mark.parametrize(("first", "epochs", "shown_epoch"), [(1, 4, 4), (0, 4, 4), (0, 1, 1)])
+def test_epochs_that_begin_anew_in_each_stage_are_those_that_are_printed(
+    home: Home, line: str, first: int, epochs: int, shown_epoch: int
+) -> None:
+    """A network is pruned, or meets its next task, and trained again: the agent counts passes through all stages."""
+    stages = [*range(6)], [*range(6)], [*range(epochs)]
+    values = iter(range(900, 0, -1))
+    printed = "".join(
+        line.format(epoch=first + epoch, loss=f"0.{next(values)}") for epochs in stages for epoch in epochs
+    )
+    told = {"step": 20 * (12 + epochs), "epoch": 12 + epochs, "epoch_step": 20, "epoch_steps": 20}
+    numbers = shown(home, "python prune.py", printed, **told).numbers
+    assert numbers.epoch is not None
+    assert (numbers.epoch + 1 - numbers.first_epoch, numbers.epochs) == (shown_epoch, 6 if "6" in line else None)
+    assert (numbers.step, numbers.steps) == (told["step"], None)
+    assert numbers.told_by["step"] == "agent"
+
+
 def test_a_checkpoint_that_only_the_heartbeat_has_told_of_is_listed(home: Home, tmp_path: Path) -> None:
     """An event follows with the next step, which an evaluation in between may never come to."""
     (tmp_path / "checkpoint.pt").write_bytes(b"PK\x03\x04")
