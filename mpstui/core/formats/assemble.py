@@ -20,7 +20,7 @@ from .pairs import Pair
 from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
-from .vocabulary import EPISODES, EVAL_WORDS, GENERATION_WORDS, RATE_WORDS, TRAIN_WORDS
+from .vocabulary import EPISODES, EVAL_WORDS, GENERATION_WORDS, LOSS_WORDS, RATE_WORDS, TRAIN_WORDS
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
@@ -70,6 +70,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and _is_sentence(line, pairs, loss, stray_words):
         return planned_among(grammar, line, pairs)
+    if strict and _sums_up(pairs):
+        return None
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
     bare = bare_loss(line, pairs) if strict and loss is None else None
@@ -81,7 +83,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
     counters, is_plan = read_counters(counting, line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
-    named = _values_of(pairs, told, of_item=loss is None and _is_item(counters))
+    named = _values_of(line, pairs, told, of_item=loss is None and _is_item(counters))
     in_a_row = strict and _are_in_a_row(named, pairs, line, stray_words)
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     two_counts = counters.epoch is not None and counters.shown_step is not None
@@ -90,6 +92,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         return planned_among(grammar, line, pairs)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     no_metrics = _TIMES.match(line) is not None or (not counters.positioned and are_settings(named))
+    rate = _rate_of(named, counters)
     metrics, eval_metrics = _metrics_of(() if options or (loss is None and no_metrics) else named)
     evaluated = line.startswith("* ") or (bool(eval_metrics) and all(pair.scope is NameScope.EVAL for pair in named))
     return LineReading(
@@ -99,7 +102,8 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         under_way=batches_seen(pairs) if evaluated and loss is None else None,
         loss=None if loss is None else loss.measured,
         loss_name=loss.key if loss else "",
-        learning_rate=_rate_of(named, counters),
+        learning_rate=None if rate is None else rate.measured,
+        rate_name="" if rate is None else rate.key,
         throughput=speed.measured if speed else None,
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics=metrics,
@@ -113,13 +117,20 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     )
 
 
-def _rate_of(named: Sequence[Pair], counters: Counters) -> float | None:
+def _sums_up(pairs: Sequence[Pair]) -> bool:
+    """Whether a solver tells with what it began and ended: ``Iterations: 20, Initial cost: 3.5, Final cost: 1.25``."""
+    known = [set(words_of(pair.key)) for pair in pairs if pair.marked and not LOSS_WORDS.isdisjoint(words_of(pair.key))]
+    began = [words - {"initial"} for words in known if "initial" in words]
+    return any("final" in words and words - {"final"} in began for words in known)
+
+
+def _rate_of(named: Sequence[Pair], counters: Counters) -> Pair | None:
     """The learning rate of a line; of settings for several groups, ``embed_lr:0.05 matrix_lr:0.04``, none is that."""
     rates = [pair for pair in named if pair.name.role is Role.LEARNING_RATE]
     plain = any(_RATES.issuperset(words_of(pair.key)) for pair in rates)
     if not counters.positioned and not plain and len({pair.measured for pair in rates}) > 1:
         return None
-    return rates[0].measured if rates else None
+    return rates[0] if rates else None
 
 
 def _is_sentence(line: str, pairs: Sequence[Pair], loss: Pair | None, stray_words: int) -> bool:
@@ -138,14 +149,22 @@ def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, s
     return _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
 
 
-def _values_of(pairs: Sequence[Pair], told: Container[Pair], *, of_item: bool) -> list[Pair]:
+def _values_of(line: str, pairs: Sequence[Pair], told: Container[Pair], *, of_item: bool) -> list[Pair]:
     """What a line measures, by name; ``told`` are the arguments on it, ``of_item`` says that it lists one of many."""
     return [
         pair
         for at, pair in enumerate(pairs)
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
         if not of_item or "." in pair.text or is_measure(pair.key)
+        if not (pair.bracketed and pair.marked and _goes_on_below(line, pair))
     ]
+
+
+def _goes_on_below(line: str, pair: Pair) -> bool:
+    """Whether a value is the first of a list or a matrix that is printed over several lines: ``grad = [[ 0.25]``."""
+    behind = line[pair.end :]
+    opened = line[: pair.start].rstrip()
+    return opened.endswith("[[") and behind.count("]") - behind.count("[") < len(opened) - len(opened.rstrip("["))
 
 
 def _is_item(now: Counters) -> bool:

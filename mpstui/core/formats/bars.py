@@ -227,6 +227,12 @@ class BarBook:
             return None
         return bar.counters.steps if abs(bar.counters.step - step) <= 1 else None
 
+    @property
+    def is_of_training(self) -> bool:
+        """Whether anything but its being there says so of the bar that counts as the training loop's."""
+        bar = self._best()
+        return bar is not None and (bar.loss is not None or bar.votes > 0 or bar.rank > 1)
+
     def begin_run(self) -> None:
         """Another run follows: only the bar that is being drawn may be its own."""
         self._bars = {key: bar for key, bar in self._bars.items() if bar is self._latest}

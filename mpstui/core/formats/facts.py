@@ -76,6 +76,7 @@ _CUDA = re.compile(
 )
 _METAL = "name: METAL"
 """As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""
+_TO_BE_USED = re.compile(r"(?i)(?:the )?(cuda(?::\d{1,3})?|mps|cpu|gpu) (?:will be|is being|is) used\.?\Z")
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z")
 """Of the settings of a program, printed one a line."""
@@ -123,6 +124,9 @@ def device_of(line: str) -> Fact | None:
     if _CUDA_SET.match(line):
         return Fact(device="cuda")
     alone = _SAID_ALONE.match(line)
+    if alone is not None:
+        return Fact(device=alone[1].lower(), stated=True)
+    alone = _TO_BE_USED.match(line)
     if alone is not None:
         return Fact(device=alone[1].lower(), stated=True)
     entry = _ENTRY_ALONE.match(line)

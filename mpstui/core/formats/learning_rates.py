@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from .loss_series import first_known
+from .names import words_of
 from .points import NOWHERE, Counters, LineReading
+from .vocabulary import AVERAGE_WORDS, RATE_WORDS, TRAIN_WORDS
+
+_PLAIN = RATE_WORDS | TRAIN_WORDS | AVERAGE_WORDS | {"learning", "learn", "rate", "initial", "init", "base", "start"}
 
 
 class LearningRates:
@@ -11,6 +15,8 @@ class LearningRates:
 
     def __init__(self) -> None:
         self._planned: float | None = None
+        self._is_plain = False
+        """Whether its name says nothing but that it is the rate: others are those of parts."""
         self._told: float | None = None
         self._ahead: Counters | None = None
         """Where ``_told`` was told, if no loss has come since."""
@@ -22,7 +28,9 @@ class LearningRates:
 
     def plan(self, reading: LineReading) -> None:
         """An argument or a setting, before anything was trained."""
-        self._planned = first_known(reading.learning_rate, self._planned)
+        plain = _PLAIN.issuperset(words_of(reading.rate_name))
+        if reading.learning_rate is not None and (plain or not self._is_plain):
+            self._planned, self._is_plain = reading.learning_rate, plain
 
     def learn(self, reading: LineReading, *, moved: bool) -> None:
         """A line of training or of an evaluation; ``moved``: training was seen to move on until now."""
@@ -30,7 +38,7 @@ class LearningRates:
             if moved or reading.counters != NOWHERE:
                 self._told, self._ahead = reading.learning_rate, reading.counters
             else:
-                self._planned = reading.learning_rate
+                self.plan(reading)
         if reading.loss is not None:
             self._ahead = None
 

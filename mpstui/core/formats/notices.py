@@ -15,7 +15,7 @@ from .names import NameScope, Role, classify, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Number, Phase, parse_count
 from .spelling import spell_ordinals
-from .vocabulary import EVAL_WORDS, TRAIN_WORDS
+from .vocabulary import EPOCH_WORDS, EVAL_WORDS, STEP_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
 _DATE = (
@@ -226,6 +226,9 @@ _DONE = re.compile(
 )
 _DATA = re.compile(r"(?i)\b(?:set|samples|dataset|data|loader|images?)\b")
 _EVALUATING = re.compile(r"(?i)\b(?:evaluat|validat|test)ing\b")
+_PLACES = EPOCH_WORDS | STEP_WORDS
+_OPTION = re.compile(r"-{0,2}[A-Za-z]\w{0,30}_\w{1,40}\s{1,40}[^\s:=]{1,160}\Z")
+"""``val_batch_size 128``, ``test_path data/test.csv``."""
 _SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
 _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
 _OF_EPOCH = re.compile(
@@ -295,7 +298,7 @@ def announced(line: str) -> Announcement | None:
         return Announcement(Phase.EVAL, sure=True, repeats=which)
     of_epoch = numbered is not None and numbered["called"] is not None
     is_setting = _VALUE.search(line) or (_SETTING.match(line) and not EVAL_WORDS.issuperset(words))  # ``evaluate:dev``
-    if is_setting and not of_epoch:
+    if (is_setting or (_OPTION.match(line) and _PLACES.isdisjoint(words))) and not of_epoch:
         return None
     if words[:1] in (["end"], ["ended"]) and not EVAL_WORDS.isdisjoint(words) and "of" not in words:
         return Announcement(Phase.TRAIN, sure=True)

@@ -80,7 +80,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
                 counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
-        if index and not pair.total and pairs[0].key.lower() == "episode" and _is_length(pair):
+        if not pair.total and _is_length(pair) and any(one.key.lower() == "episode" for one in pairs[:index]):
             continue
         trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
         so_far = pair.key.lower().endswith(_SO_FAR) or trained

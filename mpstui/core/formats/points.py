@@ -113,6 +113,8 @@ class LineReading:
     loss_name: str = ""
     """What the line calls it: ``loss`` stands for the whole, ``ctc_loss`` may be a part (`names.classify`)."""
     learning_rate: float | None = None
+    rate_name: str = ""
+    """What the line calls it, where it may be that of a part: ``width_lr``."""
     throughput: float | None = None
     """Per second, in the unit of ``throughput_unit``."""
     throughput_unit: str = ""

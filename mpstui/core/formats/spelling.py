@@ -71,8 +71,10 @@ _OF_BOTH = re.compile(
 _BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
-_COUNT_FIRST = re.compile(r"\A\W{0,3}(\d{1,6})(?:-|-?(?:st|nd|rd|th)[- ])((?i:epoch))(?=[\s:,(](?!\s?=))")
-"""``0-epoch (99/4466): ..``, ``3rd epoch loss ..``."""
+_COUNT_FIRST = re.compile(
+    r"\A\W{0,3}(\d{1,6})(?:(?:-|-?(?:st|nd|rd|th)[- ])((?i:epoch))(?=[\s:,(](?!\s?=))| (epoch)(?=[:,] ))"
+)
+"""``0-epoch (99/4466): ..``, ``3rd epoch loss ..``, ``3 epoch, loss: ..``."""
 _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
@@ -247,7 +249,7 @@ def _counters_first(line: str) -> str:
     if "oss at " in line:
         line = _HEADED_PLACE.sub(r"\1\2", line)
     line = _NAMED_PLACE.sub(_place_first, line)
-    line = _COUNT_FIRST.sub(r"\2 \1", line, count=1) if _COUNT_FIRST.match(line) else line
+    line = _COUNT_FIRST.sub(r"\2\3 \1", line, count=1) if _COUNT_FIRST.match(line) else line
     line = _COUNT_IN_EPOCH.sub(r"epoch \2 [\1]", line) if line[:1].isdigit() else line
     return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
 

@@ -132,12 +132,8 @@ class Tracker:
         ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
         """
         series = self._losses.begun(first.series)
-        if (
-            series is None
-            or self._banner.phase is Phase.EVAL
-            or self._evaluated.is_behind_training
-            or self._reports_validation
-        ):
+        evaluates = self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training
+        if series is None or evaluates or self._reports_validation:
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._begins_run(first) or not follows(first.counters, series.counters):
@@ -242,7 +238,12 @@ class Tracker:
         """Whether lines have told of a later step than the bar: that is too short, or was not drawn any more."""
         too_short = main is None and bool(bar.steps) and or_zero(self._line.step) > or_zero(bar.steps)
         later = bar.epoch is not None and or_zero(self._line.epoch) > bar.epoch
-        return too_short or (later and self._line.step is not None)
+        return too_short or (later and self._line.step is not None) or self._trains_by_lines
+
+    @property
+    def _trains_by_lines(self) -> bool:
+        """Whether a line tells values and their step in a log whose bars show nothing of a training."""
+        return self.primary is None and self._line.step is not None and not (self._headed or self._bars.is_of_training)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
@@ -284,12 +285,10 @@ class Tracker:
         if reading.bar:
             return reading
         self._epoch_steps.watch(reading.counters, lines)
-        of_record = (
-            reading.certain and reading.loss is not None and not reading.series.partition("@")[2]
-        )  # its fields are named for either
-        meant = (
-            reading.counters if of_record and not self._epoch_steps.anew else self._epoch_steps.read(reading.counters)
-        )
+        # The fields of a record are named for either.
+        is_record = reading.certain and reading.loss is not None and not reading.series.partition("@")[2]
+        as_told = is_record and not self._epoch_steps.anew
+        meant = reading.counters if as_told else self._epoch_steps.read(reading.counters)
         return reading if meant is reading.counters else replace(reading, counters=meant)
 
     def _ends_epoch(self, reading: LineReading) -> bool:
@@ -371,7 +370,7 @@ class Tracker:
         """A reading that was placed, with the counters that hold where it has none."""
         reading = self._as_meant(reading)
         own, held = reading.counters, self.current
-        bar = None if own.shown_step is not None or reading.bar else self._bars.best()
+        bar = None if own.shown_step is not None or reading.bar or self._trains_by_lines else self._bars.best()
         if bar is not None:
             held = held._replace(step=bar.step, steps=bar.steps, epoch_step=bar.epoch_step, epoch_steps=bar.epoch_steps)
         counters = self._epoch_steps.beyond_doubt(self._plan.at(own.or_else(held)))

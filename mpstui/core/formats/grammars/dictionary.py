@@ -102,6 +102,8 @@ class Dictionary(LineGrammar):
             if reading is not None:
                 readings.append(reading)
             start = line.find("{", end)
+        if len(readings) > 1 and all(map(_is_of_schedule, readings)):
+            return ()
         record = _record(line)
         behind = line[line.rfind("}") + 1 :].strip(" ,;|.")
         if not readings and behind and (pairs := read_pairs(behind)) and _is_configured(record):
@@ -110,7 +112,8 @@ class Dictionary(LineGrammar):
         outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
         if readings or not (_is_told(record) or _is_configured(record) or _plans(outer)):
             return readings or (() if settings else None)
-        planned = Counters(epochs=_one_of(_PLANNED, outer), steps=_one_of(_PLANNED_STEPS, outer))
+        steps = None if any("episode" in name.lower() for name in outer) else _one_of(_PLANNED_STEPS, outer)
+        planned = Counters(epochs=_one_of(_PLANNED, outer), steps=steps)  # an episode has so many at most
         if planned == Counters():
             return ()
         rate = next(
@@ -140,6 +143,12 @@ def _record(text: str) -> dict[str, object]:
         value = match["quoted"] if match["quoted"] is not None else match["tensor"] or match["bare"]
         record[match["key"]] = _PYTHON.get(value, value)
     return record
+
+
+def _is_of_schedule(reading: LineReading) -> bool:
+    """Whether one of several dictionaries on a line tells nothing but a rate and its epoch."""
+    values = (*reading.metrics, *reading.eval_metrics)
+    return reading.loss is None and all(classify(name).role is Role.LEARNING_RATE for name in values)
 
 
 def _is_told(record: dict[str, object]) -> bool:
