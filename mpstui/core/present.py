@@ -84,6 +84,14 @@ def duration(seconds: float | None) -> str:
     return f"{whole_seconds // _DAY}d {whole_seconds % _DAY // _HOUR:02d}h"
 
 
+def span(seconds: float) -> str:
+    """``45 s``, ``7 min``, ``6 h``, ``3 d``: one unit, for a sentence."""
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= 2 * size or (seconds >= size and unit == "h"):
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def rate(value: float | None) -> str:
     """A speed per second in at most 5 cells: ``0.42``, ``31.2``, ``3994``, ``12.5k``."""
     if value is None or not math.isfinite(value):

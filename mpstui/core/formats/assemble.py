@@ -75,8 +75,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
     bare = bare_loss(line, pairs) if strict and loss is None else None
-    evolves = bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS  # whose record is of the best of each
-    if strict and not evolves and is_remark(line, loss or bare or _evaluated_loss(pairs)):
+    if strict and not _evolves(pairs) and is_remark(line, loss or bare or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
     counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)
@@ -86,9 +85,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     named = _values_of(line, pairs, told, of_item=loss is None and _is_item(counters))
     in_a_row = strict and _are_in_a_row(named, pairs, line, stray_words)
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
-    two_counts = counters.epoch is not None and counters.shown_step is not None
-    counts_alone = counters != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two_counts
-    if loss is None and not (says_more or counts_alone or is_evaluation(line, pairs)):
+    if loss is None and not (says_more or _counts_alone(counters, stray_words) or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
     speed = _first(named, Role.THROUGHPUT) or next((pair for pair in pairs if pair.is_rate), None)
     no_metrics = _TIMES.match(line) is not None or (not counters.positioned and are_settings(named))
@@ -115,6 +112,17 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _evolves(pairs: Sequence[Pair]) -> bool:
+    """Whether a line is of a generation, whose record is of the best in it."""
+    return bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS
+
+
+def _counts_alone(now: Counters, stray_words: int) -> bool:
+    """Whether a line has counters and hardly a word beside them; two counters may have one more."""
+    two = now.epoch is not None and now.shown_step is not None
+    return now != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two
 
 
 def _sums_up(pairs: Sequence[Pair]) -> bool:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from ...wire.heartbeat import number
 from ..model.snapshot import Health
+from ..present import span
 from .follower import LIST_COLUMNS, LIST_SERIES, PAUSES, RunFollower
 from .local_machine import LocalMachine
 from .sightings import Growth
-from .signs import Condition, duration
+from .signs import Condition
 from .writers import Writers
 
 SILENT_SECONDS, SILENT_PAUSES, SILENT_LONGEST = 15.0, 3.0, 2.0
@@ -77,7 +78,7 @@ class ForeignReader(RunFollower):
                 return Condition(None)
         elif silent <= max(_patience(self._pauses), SILENT_PAUSES * (self._usual_pause() or 0.0)):
             return condition
-        return Condition(None, f"nothing written for {duration(silent)}", silent=True)
+        return Condition(None, f"nothing written for {span(silent)}", silent=True)
 
     # -- how its files grow
 

@@ -20,6 +20,7 @@ from ...wire.rundir import AttemptDir
 from ...wire.storage import UnreadableRecord
 from ..follow import RecordFile
 from ..model.snapshot import Health
+from ..present import span
 from ..series.series import SeriesStore
 from .foreign import external_heartbeat
 from .local_machine import LocalMachine
@@ -34,8 +35,7 @@ RANKS_SECONDS = 2.0
 """How often to look for ranks that have begun to write."""
 DEFAULT_PROMISE_SECONDS = 60.0
 """The promise assumed of a heartbeat that makes none."""
-HUNG_TIMES = 3.0
-HUNG_MARGIN_SECONDS = 60.0
+HUNG_TIMES, HUNG_MARGIN_SECONDS = 3.0, 60.0
 QUIET_LOG_SECONDS = 300.0
 """Without heartbeats, an output that is silent for so long, and ``QUIET_TIMES`` its usual pause, counts as stalled."""
 QUIET_TIMES = 10.0
@@ -43,8 +43,7 @@ QUIET_BEAT_SECONDS, QUIET_STEPS = 10.0, 5.0
 """A training counts as silent after this long without a sign, and after the time of this many of its steps."""
 QUIET_LINE_SECONDS, QUIET_LINES = 60.0, 5.0
 """The same for a training that only prints: after this long without a line, and this many usual pauses."""
-STUCK_SECONDS = 60.0
-STUCK_STEPS = 20.0
+STUCK_SECONDS, STUCK_STEPS = 60.0, 20.0
 STOPPED = "T"
 """The kernel's letter for a process stopped by a signal."""
 
@@ -313,26 +312,18 @@ def assess(signs: Signs) -> Condition:
     if signs.beat_age > promise and not is_done:
         return _silent(signs, signs.beat_age, promise)
     if signs.slept_seconds > SLEPT_SECONDS and not is_done:
-        return Condition(Health.SLEPT, f"slept {duration(signs.slept_seconds)}")
+        return Condition(Health.SLEPT, f"slept {span(signs.slept_seconds)}")
     if (late := signs.late_rank) is not None:
-        silent, promised = duration(late.silent_seconds), duration(late.promised_seconds)
+        silent, promised = span(late.silent_seconds), span(late.promised_seconds)
         return Condition(Health.STALLED, f"rank {late.rank}: no beat for {silent}, promised within {promised}")
     if is_done:
         lives_long = signs.beat_age > STUCK_SECONDS
-        since = f"done {duration(signs.beat_age)} ago, its process still lives"
+        since = f"done {span(signs.beat_age)} ago, its process still lives"
         return Condition(None, since if lives_long else "done, its process is ending")
     doing = _PHASES.get(signs.phase or "", Health.TRAINING if signs.steps_done else Health.WARMING)
     if signs.phase == "compile":
         return Condition(doing, "compiling")
     return _training(signs) if doing is Health.TRAINING else Condition(doing, signs.doing or _woken(signs))
-
-
-def duration(seconds: float) -> str:
-    """``45 s``, ``7 min``, ``6 h``, ``3 d``: one unit, for a note."""
-    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= 2 * size or (seconds >= size and unit == "h"):
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _promised(seconds: float | None) -> float:
@@ -346,15 +337,15 @@ def _training(signs: Signs) -> Condition:
     stuck_after = max(STUCK_SECONDS, STUCK_STEPS * (usual or 0.0))
     if usual is not None and age is not None and age > stuck_after:
         hung = age > HUNG_TIMES * stuck_after and not _output_moves(signs, STUCK_SECONDS)
-        return Condition(Health.HUNG if hung else Health.STALLED, f"no step for {duration(age)}, it still beats")
+        return Condition(Health.HUNG if hung else Health.STALLED, f"no step for {span(age)}, it still beats")
     heard = min(signs.beat_age or 0.0, math.inf if signs.output_age is None else signs.output_age)
     if heard > max(QUIET_BEAT_SECONDS, QUIET_STEPS * (usual or 0.0)):
-        return Condition(Health.TRAINING, f"nothing heard for {duration(heard)}", silent=True)
+        return Condition(Health.TRAINING, f"nothing heard for {span(heard)}", silent=True)
     return Condition(Health.TRAINING, _woken(signs))
 
 
 def _silent(signs: Signs, age: float, promise: float) -> Condition:
-    note = f"no beat for {duration(age)}, promised within {duration(promise)}"
+    note = f"no beat for {span(age)}, promised within {span(promise)}"
     if _output_moves(signs, promise):
         return Condition(Health.STALLED, f"{note}; its output still grows")
     if age <= max(HUNG_TIMES * promise, promise + HUNG_MARGIN_SECONDS):
@@ -371,12 +362,12 @@ def _by_output(signs: Signs) -> Condition:
         return Condition(Health.WARMING, "nothing printed yet" + _so_far(signs))
     if age > max(QUIET_LOG_SECONDS, QUIET_TIMES * (usual or 0.0)):
         if not signs.steps_done:
-            return Condition(Health.WARMING, f"nothing printed for {duration(age)}")
+            return Condition(Health.WARMING, f"nothing printed for {span(age)}")
         # As long as no pause was timed, this may be its usual one.
-        return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {duration(age)}")
+        return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {span(age)}")
     if signs.steps_done:
         silent = usual is not None and age > max(QUIET_LINE_SECONDS, QUIET_LINES * usual)
-        return Condition(Health.TRAINING, f"no output for {duration(age)}" if silent else "", silent)
+        return Condition(Health.TRAINING, f"no output for {span(age)}" if silent else "", silent)
     so_far = _so_far(signs)
     return Condition(Health.WARMING, f"no step seen{so_far}" if so_far else "")
 
@@ -384,7 +375,7 @@ def _by_output(signs: Signs) -> Condition:
 def _so_far(signs: Signs) -> str:
     """How long a slow start has taken, as words to append: data, downloads and compiling take their time."""
     up = signs.up_seconds or 0.0
-    return f" for {duration(up)}" if up > STUCK_SECONDS else ""
+    return f" for {span(up)}" if up > STUCK_SECONDS else ""
 
 
 def _output_moves(signs: Signs, within: float) -> bool:
@@ -397,7 +388,7 @@ def _reports_again(beat: Heartbeat) -> bool:
 
 
 def _woken(signs: Signs) -> str:
-    return f"slept {duration(signs.slept_before_seconds)}" if signs.slept_before_seconds > SLEPT_SECONDS else ""
+    return f"slept {span(signs.slept_before_seconds)}" if signs.slept_before_seconds > SLEPT_SECONDS else ""
 
 
 _PHASES = {

@@ -12,13 +12,13 @@ from ...wire import storage
 from ...wire.secrets import masked
 from ..follow import Budget
 from ..model.snapshot import Numbers, RunSnapshot, State
-from ..present import epoch_shown
+from ..present import epoch_shown, span
 from ..series.series import SeriesStore
 from .external import ExternalMetrics
 from .foreign_reader import ForeignReader
 from .local_machine import LocalMachine
 from .planned import asked_totals
-from .signs import Condition, duration
+from .signs import Condition
 
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
@@ -191,7 +191,7 @@ class WatchedReader(ForeignReader):
 def written_ago(seconds: float) -> str:
     """``last written 5 min ago``, in whole minutes: what differs every second is drawn every second, even when idle."""
     minutes = int(seconds // 60)
-    ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else duration(60 * minutes)
+    ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else span(60 * minutes)
     return f"last written {ago} ago"
 
 

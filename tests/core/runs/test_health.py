@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpstui.core.model.snapshot import Health
-from mpstui.core.runs.signs import LateRank, Signs, assess, duration
+from mpstui.core.present import span
+from mpstui.core.runs.signs import LateRank, Signs, assess
 
 
 def signs(**fields: Any) -> Signs:
@@ -127,7 +128,7 @@ def test_a_log_alone_never_proves_a_hang(age: float) -> None:
     [(0.4, "0 s"), (119, "119 s"), (121, "2 min"), (3600, "1 h"), (21_600, "6 h"), (200_000, "2 d")],
 )
 def test_durations_are_one_unit(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert span(seconds) == text
 
 
 def test_a_paused_run_has_neither_a_speed_nor_an_end() -> None:
