@@ -70,17 +70,14 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
     if strict and _is_sentence(line, pairs, loss, stray_words):
         return planned_among(grammar, line, pairs)
-    if strict and _sums_up(pairs):
-        return None
     if loss is None and is_member(line, pairs):
         return planned_alone(grammar, pairs[0])
     bare = bare_loss(line, pairs) if strict and loss is None else None
     if strict and not _evolves(pairs) and is_remark(line, loss or bare or _evaluated_loss(pairs)):
         return _best(grammar, pairs)
-    counting = [pair for pair in pairs if pair not in told or pair.name.role in PLANNED] if told else pairs
     options = loss is None and are_options(line, pairs)
     has_loss = loss is not None or (not options and any(map(_is_part, pairs)))
-    counters, is_plan = read_counters(counting, line, has_loss=has_loss)
+    counters, is_plan = read_counters(_counting(pairs, told), line, has_loss=has_loss)
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(line, pairs, told, of_item=loss is None and _is_item(counters))
     in_a_row = strict and _are_in_a_row(named, pairs, line, stray_words)
@@ -114,6 +111,11 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     )
 
 
+def _counting(pairs: Sequence[Pair], told: Container[Pair]) -> Sequence[Pair]:
+    """What may count on a line with the arguments ``told``: of these, what is planned."""
+    return [pair for pair in pairs if pair not in told or pair.name.role in PLANNED]
+
+
 def _evolves(pairs: Sequence[Pair]) -> bool:
     """Whether a line is of a generation, whose record is of the best in it."""
     return bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS
@@ -125,7 +127,7 @@ def _counts_alone(now: Counters, stray_words: int) -> bool:
     return now != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two
 
 
-def _sums_up(pairs: Sequence[Pair]) -> bool:
+def sums_up(pairs: Sequence[Pair]) -> bool:
     """Whether a solver tells with what it began and ended: ``Iterations: 20, Initial cost: 3.5, Final cost: 1.25``."""
     known = [set(words_of(pair.key)) for pair in pairs if pair.marked and not LOSS_WORDS.isdisjoint(words_of(pair.key))]
     began = [words - {"initial"} for words in known if "initial" in words]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..assemble import assemble
+from ..assemble import assemble, sums_up
 from ..pairs import pairs_of
 from ..points import LineReading, Priority
 from ..prose import is_prose
@@ -25,7 +25,7 @@ class General(LineGrammar):
     def read(self, line: str) -> Sequence[LineReading] | None:
         spelt = respelt(line)
         pairs = pairs_of(spelt)
-        reading = assemble(self.name, spelt, pairs) if pairs and not is_prose(line) else None
+        reading = assemble(self.name, spelt, pairs) if pairs and not (is_prose(line) or sums_up(pairs)) else None
         return None if reading is None else (reading,)
 
 
