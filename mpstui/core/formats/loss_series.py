@@ -90,6 +90,12 @@ class LossBook:
         return leader([s for s in self._series.values() if s.count and s.run == self.run and s.believable])
 
     @property
+    def foremost(self) -> LossSeries | None:
+        """The series to chart; before any is believable, the plainest of those that were met."""
+        met = (s for s in self._series.values() if s.count and s.run == self.run and s.rank < PART)
+        return self.primary or min(met, key=lambda series: (series.rank, -series.count), default=None)
+
+    @property
     def first_format(self) -> str | None:
         """Of the series that was met first, in whatever run."""
         return next((series.format for series in self._series.values()), None)

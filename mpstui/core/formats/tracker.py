@@ -169,8 +169,8 @@ class Tracker:
 
     @property
     def primary(self) -> LossSeries | None:
-        """The series to chart."""
-        return self._losses.primary
+        """The series to chart, as far as can be told by now."""
+        return self._losses.foremost
 
     @property
     def epoch_length(self) -> Number | None:
@@ -191,7 +191,7 @@ class Tracker:
 
     def summary(self) -> ParsedLog:
         """What the log says so far."""
-        main = self.primary
+        main = self._losses.primary
         own = main.counters if main else Counters()
         if main is None and self.current == Counters() and not self.names.shown:
             return ParsedLog(standing=self.standing)

@@ -189,6 +189,8 @@ class NumberWitnesses(NamedTuple):
             planned = _COUNTS[count](one.says.get(f"{count}s"))
             if count == "epoch" and one is self.printed and planned is not None:
                 planned += self._names_last(planned)
+            if count == "step" and one is self.printed and self._is_of_first_pass(planned):
+                continue
             if one in (self.asked, parsed):
                 planned = self._asked(count, planned, first, now or 0)
             if count == "step" and planned is not None and now == planned + 1:
@@ -196,6 +198,17 @@ class NumberWitnesses(NamedTuple):
             if planned is not None and planned >= (now or 0):
                 return planned, one.name
         return None
+
+    def _is_of_first_pass(self, told: float | None) -> bool:
+        """Whether a printed total, that of a bar as a rule, is the length of the first pass through the data, and
+        nobody knows how many follow."""
+        if not self.sees_epochs or self.beat is None or self.beat.phase == "done":
+            return False
+        if told is None or self.beat.epoch != 1 or self.beat.epoch_steps != told:
+            return False
+        witnesses = (self.own, self.program, self.asked, self.printed, self.parsed)
+        is_called_so = self.printed.says.get("planned_steps") == told
+        return not is_called_so and all(number(one.says.get("epochs")) is None for one in witnesses)
 
     def _names_last(self, told: float) -> bool:
         """Whether a program that counts epochs from 0 prints the last one where others print how many there are:

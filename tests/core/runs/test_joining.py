@@ -669,6 +669,40 @@ def test_the_total_of_an_epochs_bar_is_none_of_the_run(home: Home) -> None:
     run.release()
 
 
+@pytest.mark.parametrize(
+    ("printed", "told", "steps"),
+    [
+        (BAR := "Iteration: 1\n 50%|#####     | 50/100 [00:16<00:16, 3.1it/s]\n", {}, None),
+        ("step 50/100 loss 0.5\n", {}, None),
+        (BAR, {"epoch": 2, "step": 150}, None),
+        (BAR, {"planned_epochs": 3}, 300),
+        (f"Total steps: 100\n{BAR}", {}, 100),
+        (BAR, {"phase": "done"}, 100),
+        (BAR.replace("50/100", "50/400"), {}, 400),
+    ],
+)
+def test_a_bar_as_long_as_the_first_pass_is_no_plan_where_nobody_tells_how_many_passes_there_are(
+    home: Home, printed: str, told: dict[str, Any], steps: int | None
+) -> None:
+    run = run_of(home).output(printed)
+    run.beat(**{"step": 50, "epoch": 1, "epoch_step": 50, "epoch_steps": 100, "loss": 0.5, **AGENT, **told})
+    for shown in both(home, run):
+        assert (shown.numbers.steps, shown.numbers.epoch_step, shown.numbers.epoch_steps) == (steps, 50, 100)
+    run.release()
+
+
+@pytest.mark.parametrize("names", [("Train loss", "Train CE loss"), ("CE loss", "train_loss (one batch)")])
+def test_of_two_losses_that_nothing_counts_the_plainer_one_is_shown_from_its_first_line_on(
+    home: Home, names: tuple[str, str]
+) -> None:
+    plain = next(at for at, name in enumerate(names) if "CE" not in name)
+    run = run_of(home)
+    for values in ((34.5, 33.5), (24.5, 23.5)):
+        run.output("".join(f"{name}: {value}\n" for name, value in zip(names, values, strict=True)))
+        assert [shown.numbers.loss for shown in both(home, run)] == [values[plain]] * 2
+    run.release()
+
+
 PLANS = {
     "a line": ("Start training, Total Epochs: 4 = Total Iterations 48\n", ["python", "t.py"]),
     "a sentence": ("Total steps: 48\n", ["python", "t.py", "--epochs", "4"]),
