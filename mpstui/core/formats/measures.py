@@ -43,6 +43,10 @@ _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
 """Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
+_T_OF_WORK = re.compile(
+    r"[tT]_(?:sampl|updat|eval|forward|backward|fwd|bwd|data|batch|load|iter|total|infer|fetch|optim|comm|rollout|env)[a-z]{0,8}"
+)
+"""``T_sample``, ``t_forward``: how long one took; ``t_loss`` is a loss."""
 _GROUP_OF_TIMES = re.compile(r"(?:time|timer|timing)s?(?:_\w{1,20})?/")
 """In front of what takes so long: ``timing_s/reward``."""
 _OF_TWO_WORDS = frozenset(
@@ -138,7 +142,7 @@ _NUMBER_OF = {"num", "n", "number", "of", "count", "total", "global"}
 def is_of_machine(text: str) -> bool:
     """Whether a name is that of a time, a speed or an amount of memory: what the machine does, not what is learned."""
     words = words_of(text)
-    if _GROUP_OF_TIMES.match(text):
+    if _GROUP_OF_TIMES.match(text) or _T_OF_WORK.fullmatch(text):
         return True
     if is_measure(text) or (words and words[-1] in MEASURES and words[-1] != "cost"):
         return False  # ``mem avg. loss``: of what is remembered; ``Time cost`` is a time

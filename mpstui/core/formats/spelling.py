@@ -158,6 +158,14 @@ _PASS = re.compile(r"\b[Pp]ass[ :=]{1,2}(?=\d{1,6}[ ,]{1,3}(?:(?:train|trained|t
 """An epoch, where batches are counted behind it."""
 
 
+_NAMED_CELL = rf"[A-Za-z][\w@/%.-]{{0,40}}(?: |: ?|=)(?:{NUMBER}|nan|inf)%?"
+_NUMBERED_CELLS = re.compile(
+    rf"\A(\d{{1,9}})(?:\t|:\t| \| )({_NAMED_CELL}(?:(?:\t| \| ){_NAMED_CELL}){{1,30}})[\t |]{{0,3}}\Z"
+)
+_NAME_AND_VALUE = re.compile(rf"(?<![^\t ])([A-Za-z][\w@/%.-]{{0,40}})(?: |: ?|=)(?={NUMBER}|nan|inf)")
+"""``3\treward_avg 44.85\tlength 120``, one name and one value to a cell: what counts the lines stands in front."""
+
+
 def _each_in_turn(match: re.Match[str]) -> str:
     """Each name with its value, where there are as many."""
     names, values = match.groups()[:3], match.groups()[3:]
@@ -209,6 +217,8 @@ def respelt(line: str) -> str:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
+    if line[:1].isdigit() and ("\t" in line or " | " in line) and (cells := _NUMBERED_CELLS.match(line)) is not None:
+        line = _with_counter(line, cells)
     line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
@@ -242,6 +252,13 @@ def respelt(line: str) -> str:
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     return line
+
+
+def _with_counter(line: str, cells: re.Match[str]) -> str:
+    """``step 3 reward_avg: 44.85`` of cells behind a number; beside a loss its place says what that counts."""
+    if "." not in cells[2] or "oss" in cells[2] or "LOSS" in cells[2]:
+        return line
+    return f"step {cells[1]} " + _NAME_AND_VALUE.sub(r"\1: ", cells[2])
 
 
 def _counters_first(line: str) -> str:

@@ -314,3 +314,38 @@ def test_source_in_a_log_has_no_metrics() -> None:
     reader = LogReader()
     reader.feed(b"        if steps == 0:\n            return 0.25\n        return 1.5\nstep:20/500 train_loss:2.5\n")
     assert reader.summary().metrics == ("train_loss",)
+
+
+CELLS = [
+    "{i}\tT_sample {t}\tT_update {t}\ttrain_R_avg {a}\teval_R_avg {b}",
+    "{i}\ttrain_R_avg: {a}\teval_R_avg: {b}",
+    "{i} | train_R_avg: {a} | eval_R_avg: {b}",
+    "{i}:\ttrain_R_avg={a}\teval_R_avg={b}\t",
+    "2026-11-30 10:00:01,123 INFO {i}\ttrain_R_avg {a}\teval_R_avg {b}\ttime 0.5",
+]
+
+
+@pytest.mark.parametrize("line", CELLS)
+def test_a_number_in_front_of_cells_with_a_name_and_a_value_counts_them(line: str) -> None:
+    reader = LogReader()
+    rows = (line.format(i=i, t=f"0.{i}7", a=f"{i * 7 % 5}.25", b=f"{i * 3 % 5}.75") for i in range(6))
+    points = reader.feed("".join(f"{row}\n" for row in rows).encode())
+    shown = reader.summary()
+    assert (shown.step, shown.epoch, shown.train_loss) == (5, None, None)
+    assert set(shown.metrics) == {"train_R_avg", "eval_R_avg"}
+    assert [(point.counters.step, point.metrics["train_R_avg"]) for point in points[-2:]] == [(4, 3.25), (5, 0.25)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{i}\tcats\t0.{i}5\tdogs\t1.{i}5",  # a table without names
+        "{i}\tcat 3\tdog 4",  # counts of things
+        "{i}\tthe model has 0.{i}5\tand 1.{i}5",
+        "{i}\tsaved model.pt 0.{i}5 MB\tin 0.{i} s",
+    ],
+)
+def test_cells_that_do_not_all_hold_a_name_and_a_value_are_no_record(line: str) -> None:
+    reader = LogReader()
+    reader.feed("".join(f"{line.format(i=i)}\n" for i in range(6)).encode())
+    assert reader.summary().metrics == ()
