@@ -180,7 +180,8 @@ class Passes:
             epochs_before = whole if epoch_saved is None or whole in (epoch_saved, epoch_saved + 1) else None
         known = epochs_before if steps_before != 0 else 0
         epoch = fed.epoch + known if self._are_epochs and known is not None and not fed.goes_on() else None
-        others = [done for network, done in self._begun.items() if network not in fed.networks]
+        begun = list(self._begun.items())  # the other thread may be asking
+        others = [done for network, done in begun if network not in fed.networks]
         alike = training > 2 and len(set(others)) == 1 and fed.epoch <= others[0]  # folds, or the clients of each round
         return {
             "epoch": epoch,

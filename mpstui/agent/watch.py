@@ -69,7 +69,7 @@ class Watch:
         self.saves_folder = False  # what is being saved is part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace, self._points = Pace(), StepPoints()
-        self._fetching_at = 0.0
+        self._fetching_at, self._told = 0.0, 0  # steps, by the newest beat
 
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
@@ -212,7 +212,7 @@ class Watch:
             "step": step,
             "metrics": told.get("metrics", metrics),
         }
-        self._phase = phase
+        self._phase, self._told = phase, step or 0
         self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **facts)
         self._tell_of_checkpoints()
         for done, values in points:
@@ -317,11 +317,11 @@ class Watch:
         now, worked_at = self._monotonic(), self._worked_at
         if self.is_off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
             return
-        silent = self._trains and now - worked_at > self._pace.patience / 2 and self._awake.computes(now)
-        if not (silent if self._eval_at is None else self._phase == "eval" or self._evaluates(now)):
-            return
         try:
-            if self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):
+            self._tell_last_steps(now)
+            silent = self._trains and now - worked_at > self._pace.patience / 2 and self._awake.computes(now)
+            away = silent if self._eval_at is None else self._phase == "eval" or self._evaluates(now)
+            if away and self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):
                 try:
                     self._beat_on("eval", now)
                 finally:
@@ -332,6 +332,17 @@ class Watch:
                         self._reporter.beat("train")
         except Exception as error:  # noqa: BLE001 - a guest must not break the house
             self.give_up(error)
+
+    def _tell_last_steps(self, now: float) -> None:
+        """On the second thread: the steps since the last beat, if no more came for a moment. What comes between two may
+        take minutes, as the drawing of figures does; what has to be read from a tensor waits for it."""
+        told, rests = self.steps.already or 0, self._trains and now - self._worked_at >= BEAT_SECONDS
+        if self._reporter is not None and self.trainer is None and rests and self._told < told:
+            with self._writing:
+                if self._phase == "train" and self._eval_at is None:
+                    self._told = told
+                    where = self.passes.facts(self.losses.passes_per_step, **self.steps.behind())
+                    self._reporter.beat("train", now=True, step=told, **where)
 
     def before_save(self, obj: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.save``."""

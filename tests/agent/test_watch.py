@@ -99,6 +99,21 @@ def test_a_step_made_while_the_other_thread_tells_of_an_evaluation_has_the_last_
     assert ran(TELL + script, tmp_path)[0] == "True train\n"
 
 
+@pytest.mark.parametrize("then", ["sum(range(1000))", "time.sleep(0.01)"])
+def test_the_last_steps_before_something_long_are_told_though_nothing_says_that_it_begins(
+    tmp_path: Path, then: str
+) -> None:
+    """Figures are drawn, or another process is waited for: neither an evaluation nor a save, and no hook is called."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "for batch in DataLoader(x, batch_size=8): step()\n"
+        "until = time.monotonic() + 20\n"
+        f"while told()['step'] < 4 and time.monotonic() < until: {then}\n"
+        "print(*(told().get(name) for name in ('phase', 'step', 'epoch', 'epoch_step')))\n"
+    )
+    assert ran(TELL + script, tmp_path)[0] == "train 4 1 4\n"
+
+
 def test_a_long_silence_that_computes_is_an_evaluation_though_nobody_says_so(tmp_path: Path) -> None:
     """Neither ``eval()`` nor a loader: `estimate_loss` of a program's own. One that only waits may hang."""
     script = SCRIPT + (
