@@ -62,9 +62,9 @@ class Report:
     def __call__(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Report numbers: counters (``step``, ``steps``, ``epoch``, ``epochs``), ``loss``, ``lr`` and any metric.
 
-        Counters that were said once need not be said again. ``step`` counts steps that are done, ``epoch`` the one
-        being trained, from 1 (or from 0, if that is the first one said). Numbers may be those of numpy or torch;
-        one that is on a device is read back at most once a second. NaN and infinity are kept as such.
+        Counters hold until they are said anew; a total of -1 is unknown. ``step`` counts steps that are done, ``epoch``
+        the one being trained, from 1 (or from 0, if that is the first one said). Numbers may be numpy's or torch's;
+        one on a device is read back at most once a second. NaN and infinity are kept as such.
 
         Args:
             values: metrics whose names are no Python names, as in ``report({"val/acc": 0.9}, step=step)``.
@@ -108,10 +108,7 @@ class Report:
     def config(self, values: Any = None, /, **named: Any) -> None:
         """What it is trained with: shown with the run and compared between runs. Several calls add up.
 
-        Values whose names look secret (a token, a password, a key) are not written.
-
-        Args:
-            values: a mapping, or an object with attributes such as argparse makes.
+        ``values``: a mapping, or what argparse makes. What looks secret by its name (a token, a key) is not written.
         """
         self._guarded(_Run.configured, values, named)
 
@@ -382,12 +379,13 @@ class _Run:
         known = [self._names.get(name, "") for name in said]
         kinds = enumerate(shape[len(known) :])
         plain = [kind is int or (kind is float and known[at] not in _COUNTS) for at, kind in kinds]
+        plain += [self.counts.get(name, -1) >= 0 for name in _COUNTS.intersection(known)]
         if not all(known) or not all(plain) or "step" not in known or _COUNTS.issuperset(known):
             return
         self.retire()
         self.usual = usual = _Usual(shape, known)
-        told = [(name, value) for name, value in self.counts.items() if name not in (*known, "steps", "epochs")]
-        usual.begin = "".join([f', "{name}": {value!r}' for name, value in told])
+        more = [(name, value) for name, value in self.counts.items() if name not in (*known, "steps", "epochs")]
+        usual.begin = "".join([f', "{name}": {value!r}' for name, value in more if value >= 0])
         counts = [name for name in said if self._names[name] in _COUNTS and self._names[name] != "step"]
         usual.same = {name: said[name] for name in counts}
 
@@ -716,6 +714,7 @@ class _Run:
             "reported": [*self.counts, *said, *self._facts],
         }
         record.update({"doing": doing} if doing and not _phase_of(doing) else {}, **({"nonfinite": odd} if odd else {}))
+        record = {name: one for name, one in record.items() if name not in _COUNTS or (one or 0) >= 0}  # -1: unknown
         name = f"heartbeat.rank{self.rank}.json" if self.rank else "heartbeat.json"
         if not self._write(self.path("attempts", str(self.attempt), name), record):
             self._retry_at = now + RETRY_SECONDS
@@ -746,7 +745,7 @@ class _Run:
 
     def _count(self, name: str, value: float) -> None:
         """Note a counter."""
-        if value - value != 0:
+        if value - value != 0 or (value < 0 and name in ("step", "epoch", "epoch_step")):
             return
         counts, before = self.counts, self.counts.get(name)
         counts[name] = int(value) if name not in ("epoch", "epochs") or value == int(value) else value
@@ -759,7 +758,7 @@ class _Run:
             earlier = _text_of(self.path("attempts", str(self.attempt - 1), "heartbeat.json"))
             counts.update({"first_epoch": 0} if value == 0 or '"first_epoch": 0' in earlier else {})
         told = [(name, value) for name, value in counts.items() if name not in ("step", "steps", "epochs")]
-        self._place = "".join([f', "{name}": {value!r}' for name, value in told])
+        self._place = "".join([f', "{name}": {value!r}' for name, value in told if value >= 0])
         if name in ("steps", "epochs") and value != before:
             self._beat_at = 0.0  # told at once
 

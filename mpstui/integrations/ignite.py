@@ -39,6 +39,7 @@ class _Handlers:
     def __init__(self, evaluator: Any, optimizer: Any, checkpoint: Any) -> None:
         self._evaluator, self._optimizer, self._checkpoint = evaluator, optimizer, checkpoint
         self._saved = ""
+        self._epoch_began = 0
         self._trained_on: Any = None
         self._evaluated_on: Any = None
 
@@ -52,9 +53,15 @@ class _Handlers:
         report.phase("training")
 
     def epoch_started(self, engine: Any) -> None:
-        state, of_epoch = engine.state, engine.state.epoch_length
-        steps = state.max_epochs * of_epoch if state.max_epochs and of_epoch else None
-        report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, epoch_steps=of_epoch, epoch_step=0)
+        state, of_epoch = engine.state, engine.state.epoch_length or -1
+        planned = (state.epoch - 1) * of_epoch
+        # A resumed one may begin within its epoch; where `terminate_epoch` cuts epochs short, nobody knows any length.
+        is_planned = planned <= state.iteration <= planned + of_epoch
+        self._epoch_began = planned if is_planned else state.iteration
+        by_epochs = state.max_epochs * of_epoch if state.max_epochs and is_planned else -1
+        steps = getattr(state, "max_iters", None) or by_epochs
+        within = {"epoch_steps": of_epoch if is_planned else -1, "epoch_step": state.iteration - self._epoch_began}
+        report(epoch=state.epoch, epochs=state.max_epochs, steps=steps, **within)
 
     def step_begun(self, engine: Any) -> None:
         self._tell_of_checkpoint(engine.state.iteration - 1)
@@ -66,7 +73,7 @@ class _Handlers:
         output, state = engine.state.output, engine.state
         told = output if isinstance(output, Mapping) else {"loss": output[0] if isinstance(output, tuple) else output}
         lr = self._optimizer.param_groups[0]["lr"] if self._optimizer is not None else None
-        within = state.iteration - (state.epoch - 1) * state.epoch_length if state.epoch_length else None
+        within = state.iteration - self._epoch_began
         report({**told, **state.metrics}, step=state.iteration, epoch_step=within, lr=lr)
         self._tell_of_checkpoint(state.iteration)
         clear_cache_if_asked()

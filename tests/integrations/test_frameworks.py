@@ -171,6 +171,24 @@ trainer.run(train, max_epochs=2)
     }
 
 
+def test_epochs_that_are_cut_short_have_no_length_and_the_training_no_total(
+    train: Callable[[str, str], Training],
+) -> None:
+    """As episodes are in a training by rewards: each epoch ends when its episode does."""
+    program = f"""{IGNITE}
+from ignite.engine import Events
+from mpstui.integrations.ignite import attach
+trainer = Engine(train_step)
+attach(trainer)
+trainer.add_event_handler(Events.ITERATION_COMPLETED(every=7), lambda engine: engine.terminate_epoch())
+trainer.run(train, max_epochs=100)
+"""
+    training = train("ignite", "import sys, time\n" + program)
+    shown = training.until(lambda shown: (shown["epoch"] or 0) > 3, "the fourth epoch")
+    assert (shown["epochs"], shown["steps"], shown["heartbeat"].get("epoch_steps")) == (100, None, None)
+    assert 0 <= shown["heartbeat"]["epoch_step"] <= 7
+
+
 def test_an_evaluator_that_has_run_is_run_on_request(train: Callable[[str, str], Training]) -> None:
     program = f"""{IGNITE}
 from ignite.engine import Events, create_supervised_evaluator

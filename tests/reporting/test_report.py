@@ -117,6 +117,22 @@ def test_numbers_of_any_kind_and_none_that_is_made_up(tmp_path: Path) -> None:
     assert left_out == ["report(text", "report(big", "report(time"]
 
 
+def test_a_total_below_0_is_unknown_from_then_on(tmp_path: Path) -> None:
+    """Frameworks call it -1 where nobody knows how many steps there will be; and what was said may prove wrong."""
+    report = report_to(tmp_path)
+    report(step=1, steps=100, epochs=3, loss=1.0)
+    assert beat(tmp_path).steps == 100
+    for step in range(2, 500):
+        report(step=step, steps=-1, epochs=3, loss=1.0)
+    report.phase("training")
+    assert (beat(tmp_path).steps, beat(tmp_path).epochs, beat(tmp_path).step) == (None, 3, 499)
+    assert points(tmp_path)[-1].items() >= {"step": 499, "loss": 1.0}.items()
+    assert not any("steps" in point for point in points(tmp_path))
+    report(steps=600, epoch_steps=-1, step=-1)
+    assert (beat(tmp_path).step, beat(tmp_path).epoch_steps) == (499, None)
+    assert beat(tmp_path).steps == 600
+
+
 def test_epochs_that_begin_with_0_say_so(tmp_path: Path) -> None:
     report = report_to(tmp_path)
     for epoch in range(2):
@@ -582,6 +598,18 @@ def test_the_agent_adds_what_the_program_does_not_say(both: tuple[Report, Report
     assert set(both_said.reported) == {"loss", "step"}
     assert [one.get("loss", one.get("lr")) for one in points(tmp_path)] == [1.0, 0.1]
     assert points(tmp_path)[1]["step"] == 16
+
+
+def test_a_total_that_the_program_says_nobody_knows_is_not_the_agents_either(
+    both: tuple[Report, Reporter], tmp_path: Path
+) -> None:
+    """The agent sees a data loader of 200 batches, the program that it leaves each epoch early."""
+    report, agent = both
+    agent.count = lambda: 1
+    report(step=1, epoch=1, steps=-1, epoch_steps=-1, loss=1.0)
+    agent.beat("train", step=1, epoch=1, steps=600, epoch_steps=200, now=True)
+    report.phase("training")
+    assert (beat(tmp_path).step, beat(tmp_path).steps, beat(tmp_path).epoch_steps) == (1, None, None)
 
 
 @pytest.mark.parametrize("first", [{"step": 32, "epoch": 2}, {"epoch": 2, "steps": 96}])
