@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from ..model.snapshot import SeriesView
 from ..series.metric_words import respelt
-from .numbers import shows_more_of
 
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
 """Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
@@ -19,6 +18,8 @@ _FEWEST_COMPARED, _MOST_COMPARED = 3, 100
 """Points of two curves that are compared to tell whether the curves are one."""
 _ENOUGH_DECIMALS, _NEAR = 3, 0.005
 """Values with fewer decimals must also be within this share of each other."""
+_FEW_POINTS, _MANY_TIMES = 60, 8
+"""A printed loss with fewer points than this gives way to one seen this many times as often."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
 """``Batch loss``: beside a curve with the same values it is no other quantity."""
 
@@ -43,7 +44,7 @@ class JoinedCurves:
     def _of_all(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
         told = _told_apart(told)
         own, losses = told[0][0], {witness: views["loss"] for witness, views in told if "loss" in views}
-        first = own if shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
+        first = own if _shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
         order = sorted((item for item in told if item[1]), key=lambda item: item[0] != first)
         if len(order) < 2:
             return dict(order[0][1]) if order else {}
@@ -153,3 +154,15 @@ def _told_apart(
     if not printed:
         return told
     return [(own, {f"{name} ({own})" if name in printed else name: view for name, view in seen.items()}), *others]
+
+
+def _shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
+    """Whether the agent's curve of the loss stands in for a printed one with few points.
+
+    It must be of the same quantity: the agent may see the sum over a batch where the program prints the mean.
+    """
+    if printed is None or seen is None or not 0 < printed.count < _FEW_POINTS:
+        return False
+    value, low, high = printed.last, seen.minimum, seen.maximum
+    is_another = value and low and high and low > 0 and not low / 2 <= value <= 2 * high
+    return seen.count > _MANY_TIMES * printed.count and not is_another

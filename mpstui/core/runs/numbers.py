@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...wire.heartbeat import DeviceReading, Heartbeat, integer, number, text
-from ..model.snapshot import Numbers, SeriesView
+from ..model.snapshot import Numbers
 from ..series.metric_words import NOT_METRICS, respelt
 from .step_rate import FEWEST_COMPARED, MOST_APART_SECONDS
 
 REPORT = "report"
 """The witness that is the training code itself, which calls us: nobody knows better."""
-FEW_POINTS, MANY_TIMES = 60, 8
-"""In the chart, a printed loss with fewer points than this gives way to one seen this many times as often."""
 _BEATS_OF_SHORT_EPOCH = 2
 """An epoch is short if the agent, which looks at the loss once a second, sees at most this many of its losses."""
 _RATES = ("samples_per_second", "steps_per_second")
@@ -343,18 +341,6 @@ def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
         return False
     batches = seen.epoch_steps * (seen.accumulate or 1)
     return whole > batches > 1 and (batches - 1) * seen.batch_size < whole <= batches * seen.batch_size
-
-
-def shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
-    """Whether the agent's curve of the loss stands in for a printed one with few points.
-
-    It must be of the same quantity: the agent may see the sum over a batch where the program prints the mean.
-    """
-    if printed is None or seen is None or not 0 < printed.count < FEW_POINTS:
-        return False
-    value, low, high = printed.last, seen.minimum, seen.maximum
-    is_another = value and low and high and low > 0 and not low / 2 <= value <= 2 * high
-    return seen.count > MANY_TIMES * printed.count and not is_another
 
 
 def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bool:
