@@ -27,7 +27,8 @@ _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,6
 """``---- mAP 0.0126 ----``"""
 _LABEL = re.compile(r"[A-Z]\w{0,20}(?: [A-Z]\w{0,20}){1,4}")
 """``Meta Valid Accuracy``: in a sentence not every word begins with a capital."""
-_BRACKETS = re.compile(r"\[[^\[\]\d]{0,80}\]|\([^()\d]{0,80}\)")
+_ASIDE = re.compile(r"\[[^\[\]\d]{0,80}\]|\([^()\d]{0,80}\)|(?:\A|\|)[^|\d]{0,80}(?=\|)")
+"""Words in brackets, or in a cell of their own."""
 _MAX_STRAY_WORDS = 9
 """Of a line that name none of its numbers; with more it is a sentence."""
 _FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
@@ -81,6 +82,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
     loss = _in_place(loss, pairs, counters, strict=strict) or (bare if counters.positioned else None)
     named = _values_of(line, pairs, told, of_item=loss is None and _is_item(counters))
     in_a_row = strict and _are_in_a_row(named, pairs, line, stray_words)
+    named = _of_one_evaluation(named) if in_a_row and counters == Counters() else named
     says_more = in_a_row or _is_split(named) or any(_is_said(pair, line) for pair in named)
     if loss is None and not (says_more or _counts_alone(counters, stray_words) or is_evaluation(line, pairs)):
         return planned_among(grammar, line, pairs)
@@ -212,11 +214,11 @@ def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str, stray
 
     A counter may be one of them, ``Iter 25 | Test Loss 5.9 | NFE 14``. No sign is needed where the line is nothing but
     names of one word and their numbers, one of them that of a measure: ``Episode 3 reward -16.0 eps 0.99``. Other words
-    stand in brackets at most, as what the values are of: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
+    stand in brackets or in a cell of their own: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
     """
     scopes = len({pair.said for pair in pairs} - {""})
     if stray_words > scopes:
-        stray_words -= sum(len(_WORD.findall(remark)) for remark in _BRACKETS.findall(line))
+        stray_words -= sum(len(_WORD.findall(remark)) for remark in _ASIDE.findall(line))
     if stray_words > scopes:
         return False
     measured = any("." in pair.text for pair in named)
@@ -226,6 +228,21 @@ def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str, stray
             return True
     known = len(named) > 1 and any("." in pair.text and is_measure(pair.key) for pair in named)
     return known and line.split() == [word for pair in pairs for word in (pair.key, f"{pair.text}{pair.unit}")]
+
+
+def _of_one_evaluation(named: list[Pair]) -> list[Pair]:
+    """Where a line without a place has measures of one evaluation alone, what else it has is of that as well:
+    ``| End of training | test loss 49.0 | n100 0.40 |``."""
+    measures = [pair for pair in named if is_measure(pair.key)]
+    words = {word for pair in measures for word in words_of(pair.key) if word in EVAL_WORDS}
+    if len(words) != 1 or any(pair.scope is not NameScope.EVAL for pair in measures):
+        return named
+    unclaimed = (pair.scope is NameScope.NONE and pair.name.role is Role.OTHER for pair in named)
+    said = words.pop()
+    return [
+        pair._replace(scope=NameScope.EVAL, said=said) if free else pair
+        for pair, free in zip(named, unclaimed, strict=True)
+    ]
 
 
 def _are_samples(line: str, counters: Counters) -> bool:

@@ -277,3 +277,14 @@ def test_words_in_brackets_say_what_the_values_in_a_row_are_of(of: str) -> None:
         "test likelihood": -25.5,
         "test kl fp": 4.3,
     }
+
+
+def test_what_no_word_claims_in_the_summary_of_a_test_is_no_point_of_the_validation() -> None:
+    reader = LogReader()
+    epochs = "".join(
+        f"| epoch {e} | 20/40 batches | loss 1.5 |\n| end of epoch {e} | valid loss 2.5 | n100 0.{e}15 | r20 0.{e}25\n"
+        for e in range(1, 6)
+    )
+    points = reader.feed(f"{epochs}| End of training | test loss 2.75 | n100 0.40 | r20 0.35 |\n".encode())
+    found = {name: value for point in points for name, value in {**point.metrics, **point.eval_metrics}.items()}
+    assert found == {"loss": 1.5, "valid loss": 2.5, "n100": 0.515, "r20": 0.525, "test loss": 2.75}
