@@ -6,7 +6,8 @@ tqdm: ``[desc: ]NN%|bar| n/total [elapsed<remaining, rate, postfix]``, or ``n it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .points import Counters, LineReading, Number, as_float, parse_count
@@ -133,11 +134,21 @@ class TrackedBar:
     counters: Counters
     rank: int
     loss: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+    """What it shows where it shows no loss."""
     votes: int = 0
     told: Number | None = None
     """Where it stood when a line last named an epoch of the same count."""
     agreed: int = 0
     """How often in a row it has moved with the epoch."""
+
+    def is_repeated_by(self, reading: LineReading) -> bool | None:
+        """Whether a frame shows the same values as the one before; None where either shows none to compare."""
+        if reading.loss is not None:
+            return None if self.loss is None else reading.loss == self.loss
+        if not (reading.metrics and self.values) or self.loss is not None:
+            return None
+        return all(reading.metrics.get(name) == value for name, value in self.values.items())  # others are kept back
 
 
 _AGREED_NEEDED = 3
@@ -157,20 +168,21 @@ class BarBook:
         """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
 
     def is_news(self, reading: LineReading) -> bool:
-        """False when the frame repeats a loss that an earlier frame showed, or shows none and counts nothing new.
+        """False when the frame repeats what an earlier one showed: the loss, or the other values of a bar without one.
 
         tqdm redraws with the old postfix when the counter moves, and again, with the counter unmoved, when the program
         sets a new one: an unchanged value is a new reading only in the second case (and not on the closing frame).
         """
         bar = self._bars.get(_key(reading))
-        if bar is None or reading.loss is None or bar.loss is None:
+        repeats = bar is not None and bar.is_repeated_by(reading)
+        if bar is None or repeats is None:
             return True
         (step, steps), (before, _) = _position(reading.counters), _position(bar.counters)
         stands_still, new_epoch = step == before and step != steps, reading.counters.epoch != bar.counters.epoch
-        if reading.loss == bar.loss and stands_still and new_epoch:
+        if repeats and stands_still and new_epoch:
             return False  # only the epoch in the description is new: the bar counts epochs itself
         goes_back = step is not None and before is not None and step < before
-        return new_epoch or goes_back or reading.loss != bar.loss or stands_still or self._opens_again(bar)
+        return new_epoch or goes_back or not repeats or stands_still or self._opens_again(bar)
 
     def draw(self, reading: LineReading) -> None:
         if reading.rank < 1:
@@ -185,6 +197,7 @@ class BarBook:
         bar.counters, bar.rank = reading.counters, max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss
+        bar.values = reading.metrics or bar.values
         self._latest = bar
 
     def forget(self, reading: LineReading) -> bool:

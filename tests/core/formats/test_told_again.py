@@ -68,3 +68,27 @@ def test_a_label_in_capitals_needs_no_sign_before_its_value() -> None:
         point.metrics or point.eval_metrics
         for point in told("The mean error 1.5\nNo error of size 2.75\nError Rate Limit 30\n")
     )
+
+
+BARS = (
+    "\r{p}%|##   | {n}/9 [00:01<00:01,  4.0it/s, psnr={a}, ssim={b}]",
+    "\rEpoch 2/5: {p}%|##   | {n}/9 [00:01<00:01,  4.0it/s, psnr={a}, ssim={b}]",
+    "\rTrain epoch 2 psnr: {a} ssim: {b}: {p}%|##   | {n}/9 [00:01<00:01,  4.0it/s]",
+    "\r[D_loss: {b}] [G_loss: 1{b}] [psnr: {a}]: {p}%|##   | {n}/9 [00:01<00:01,  4.0it/s]",
+)
+
+
+@pytest.mark.parametrize("bar", BARS)
+def test_what_a_bar_without_a_loss_shows_is_one_reading_for_each_time_it_is_set(bar: str) -> None:
+    """It is drawn when the program sets a value, and again, with the old one, when it counts on."""
+    shown = [(f"2{n * 7 % 5}.5", f"0.{n * 3 % 8}25") for n in range(9)]
+    drawn = ((n + more, *shown[n]) for n in range(9) for more in (0, 1))
+    points = told("".join(bar.format(n=n, p=11 * n, a=a, b=b) for n, a, b in drawn) + "\n")
+    assert values(points, "psnr") == [float(a) for a, _ in shown]
+    assert [point.counters.shown_step for point in points] == list(range(9))
+
+
+def test_a_value_that_a_bar_sets_again_is_a_reading_though_it_is_the_same() -> None:
+    bar = "\r{p}%|##   | {n}/9 [00:01<00:01,  4.0it/s, psnr=21.5]"
+    points = told("".join(bar.format(n=n, p=11 * n) for done in range(9) for n in (done, done + 1)) + "\n")
+    assert values(points, "psnr") == [21.5] * 9
