@@ -64,10 +64,10 @@ _ALL_DASHES = re.compile(
 _PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
 _OF_BOTH = re.compile(
     rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
-    rf"|{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}}))"
+    rf"|([a-z_]{{1,20}} )?\(?{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}})\)?)"
     rf"\s{{0,3}}[:=]\s{{0,3}}({NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({NUMBER})(?![\w/])"
 )
-"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``."""
+"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``, ``Linear (Train/Val Acc): 0.5/0.6``."""
 _BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
@@ -104,6 +104,10 @@ _WINDOW = re.compile(
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
 """``mean reward (100 episodes) -19.5``, with no sign either."""
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
+_NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
+"""``train_loss=nan.0``, as Lightning's bar pads what is no number."""
+_PARTS = re.compile(r"(?<=osses: )(?:[A-Za-z_]\w{0,20} -?\d{1,12}\.\d{1,20}(?:, |(?=\]|\Z))){3,20}")
+"""``[Losses: x 0.27, y 0.25, conf 4.37, total 15.14, recall: 0.5]``"""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
@@ -219,6 +223,10 @@ def respelt(line: str) -> str:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
     if line[:1].isdigit() and ("\t" in line or " | " in line) and (cells := _NUMBERED_CELLS.match(line)) is not None:
         line = _with_counter(line, cells)
+    if "n.0" in line or "f.0" in line:
+        line = _NOT_FINITE.sub(r"\1", line)
+    if "osses: " in line:
+        line = _PARTS.sub(_with_signs, line)
     line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
@@ -311,9 +319,13 @@ def _place_in_front(line: str) -> str:
     return _TAGGED_EPOCH.sub(r"[\1] epoch \2 ", line) if "|" in line[:20] else line
 
 
+def _with_signs(match: re.Match[str]) -> str:
+    return re.sub(r"([A-Za-z_]\w{0,20}) (?=-?\d)", r"\1: ", match.group())
+
+
 def _told_apart(match: re.Match[str]) -> str:
-    name, one, other, first, second, behind, *values = match.groups()
-    one, other, name = one or first, other or second, name or behind
+    name, one, other, whose, first, second, behind, *values = match.groups()
+    one, other, name = one or first, other or second, name or f"{whose or ''}{behind}"
     return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
 
 

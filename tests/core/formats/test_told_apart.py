@@ -44,6 +44,7 @@ def test_each_of_two_losses_keeps_its_own_value() -> None:
     ("form", "metrics"),
     [
         ("accuracy train: 0.{n}4 test: 0.{n}2", {"accuracy train": 0.34, "accuracy test": 0.32}),
+        ("Linear (Train/Val Acc): 0.{n}1/0.{n}2", {"Train Linear Acc": 0.31, "Val Linear Acc": 0.32}),
         ("MAE train: 1.{n} val: 2.{n} test: 3.{n}", {"MAE train": 1.3, "MAE val": 2.3, "MAE test": 3.3}),
         ("loss train: 0.{n}5, val: 0.{n}7, acc train: 0.{n}, val: 0.{n}1", {"loss val": 0.37, "acc val": 0.31}),
     ],

@@ -32,6 +32,7 @@ _TOLD = re.compile(
     r"(?i)(?:weights?|coefs?|coefficients|kwargs|config|cfg|args|arguments|params|hparams|options|settings|lambdas?)"
     r"['\"]?\s{0,3}[:=]\s{0,3}\Z"
 )
+_OF_LOSSES = re.compile(r"(?i)(?<![\w-])(losses?)['\"]?[\s:=,]{0,4}\Z")
 _REACH = 40
 """In front of a dictionary: it is of settings, ``loss_weights: {'bce': 1, 'dice': 1}``."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter", "cur_iter"}
@@ -123,6 +124,9 @@ class Dictionary(LineGrammar):
 
     def _one(self, text: str, before: str) -> LineReading | None:
         record = _record(text)
+        heading = _OF_LOSSES.search(before[-60:])
+        if heading is not None and (losses := _all_numbers(record)) and not _says_something(record):
+            return _reading_of(losses, heading[1], before)
         if not _says_something(record) or _is_told(record):
             return None
         program = "hugging face trainer" if "epoch" in record else "dictionary"
@@ -135,6 +139,22 @@ class Dictionary(LineGrammar):
             return reading
         counters, _ = read_counters(read_pairs(before), before, has_loss=reading.loss is not None)
         return replace(reading, counters=counters)
+
+
+def _reading_of(losses: dict[str, float], heading: str, before: str) -> LineReading:
+    """``Losses {'ner': 12.5}``, as spaCy's users print them: of several components none is the loss."""
+    counters, _ = read_counters(read_pairs(before), before, has_loss=True)
+    if len(losses) == 1:
+        return LineReading.training("dictionary", counters, heading, *losses.values())
+    named = {f"{name} loss": value for name, value in losses.items()}
+    return LineReading("dictionary", counters, metrics=named, certain=True)
+
+
+def _all_numbers(record: dict[str, object]) -> dict[str, float]:
+    """A dictionary of nothing but numbers with decimals; empty for any other."""
+    numbers = {name: value for name, told in record.items() if (value := as_float(told)) is not None}
+    measured = len(numbers) == len(record) and any("." in str(told) for told in record.values())
+    return numbers if measured else {}
 
 
 def _record(text: str) -> dict[str, object]:
