@@ -273,6 +273,8 @@ class BarBook:
             return bar.loss is not None, bar.votes, bar.rank, _position(bar.counters)[1] or 0
 
         counting = [bar for bar in self._bars.values() if bar.counters.shown_step is not None]
+        # One that has moved with the epochs counts these: another one counts the steps.
+        counting = [bar for bar in counting if bar.agreed < _AGREED_NEEDED] or counting
         return max(counting or self._bars.values(), key=standing, default=None)
 
 

@@ -61,7 +61,7 @@ _NAMED = re.compile(
 )
 _USED = re.compile(
     r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: [\w./-]{1,40}){0,4}? (?:on|with)|"
-    r"train (?:on|with)(?= device)|setting (?:the )?(?:ds_)?(?:device|accelerator) to|"
+    r"choose to use|train (?:on|with)(?= device)|setting (?:the )?(?:ds_)?(?:device|accelerator) to|"
     r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
     r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
@@ -77,6 +77,7 @@ _CUDA = re.compile(
 _METAL = "name: METAL"
 """As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""
 _TO_BE_USED = re.compile(r"(?i)(?:the )?(cuda(?::\d{1,3})?|mps|cpu|gpu) (?:will be|is being|is) used\.?\Z")
+_CPU_ALONE = re.compile(r"(?i)\b(?:run|train|running|training) (?:in|on) CPU[ -]only mode\b")
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z")
 """Of the settings of a program, printed one a line."""
@@ -126,6 +127,8 @@ def device_of(line: str) -> Fact | None:
     alone = _SAID_ALONE.match(line)
     if alone is not None:
         return Fact(device=alone[1].lower(), stated=True)
+    if _CPU_ALONE.search(line):
+        return Fact(device="cpu", stated=True)
     alone = _TO_BE_USED.match(line)
     if alone is not None:
         return Fact(device=alone[1].lower(), stated=True)

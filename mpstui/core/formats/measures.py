@@ -116,13 +116,17 @@ def quantity(text: str) -> tuple[str, str]:
 def is_never_a_metric(text: str) -> bool:
     """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
     words = words_of(text)
-    counts = bool(words) and words[-1] in COUNTED and (not is_measure(text) or "final" in words)  # said once, again
+    counted = bool(words) and words[-1] in COUNTED
+    # Also a final one, which is said once again, and the parameters of what computes one.
+    counts = counted and (not is_measure(text) or "final" in words or words[-1] in ("params", "parameters"))
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     told = text.startswith(_TOLD)
     piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith(_ABBREVIATIONS)
+    # ``The loss of this prediction is 0.69``; that of this epoch is one.
+    said = any(pair == ("of", "this") for pair in pairwise(words)) and _REPEATED.isdisjoint(words)
     parameter = "." in text and _PARAMETER.search(text) is not None
-    return counts or unknown or not words or piece or told or parameter
+    return counts or unknown or not words or piece or told or parameter or said
 
 
 @lru_cache(maxsize=4096)
@@ -134,6 +138,7 @@ def is_count_of_evaluation(text: str) -> bool:
     return counted and len(own) < len(words) and all(word in _PLACES_AND_AMOUNTS | _NUMBER_OF for word in own)
 
 
+_REPEATED = EPOCH_WORDS | STEP_WORDS | BATCH_WORDS | {"round", "run", "fold", "episode", "phase", "stage"}
 _PLACES_AND_AMOUNTS = EPOCH_WORDS | STEP_WORDS | BATCH_WORDS | {"samples", "examples", "images", "tokens"}
 _NUMBER_OF = {"num", "n", "number", "of", "count", "total", "global"}
 

@@ -73,6 +73,9 @@ def named_by(gap: str) -> Named:
     clause, _, measured = key.rpartition(" with ")
     if clause and is_measure(measured) and not is_measure(clause):
         key = measured  # ``best model saved with BLEU-2: 65.8``
+    clause, _, measured = key.rpartition(" is ")
+    if clause and is_measure(measured) and not is_measure(clause):
+        key = measured  # ``the result of Net is test acc: 65.8``
     name, said = classify(key), False
     if key.endswith((" is", " was", " are")):
         bare = key.rpartition(" ")[0]  # ``val loss is 0.5``, ``Epoch is [1/20]``

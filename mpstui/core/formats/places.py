@@ -33,6 +33,8 @@ _MAY_COUNT = (Role.OTHER, Role.STEP, Role.BATCH)
 _PADDED_COUNTER = 12
 """How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
 _OPENED = len("[  ")
+_MOST_EPOCHS = 10_000
+"""A number without a name out of more than so many, beside what an evaluation measured, counts steps."""
 _PLURALS = (
     "steps",
     "iters",
@@ -249,6 +251,8 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
         if planned is not None and counters.epoch is None:
             return counters._replace(epoch=count, epochs=planned)
         return counters._replace(epochs=first_known(counters.epochs, count))
+    if role is Role.STEPS and planned and counters.step is None:
+        return counters._replace(step=count, steps=planned)  # ``total num timesteps 300/90000``
     if role is Role.STEPS and not pair.unit:
         return counters._replace(steps=first_known(counters.steps, count))
     return counters
@@ -297,7 +301,8 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
     has_loss = has_loss or (pair.bracketed and measured)
     if planned is None and has_loss and pair.start <= (_PADDED_COUNTER if pair.bracketed else 0):
         return Counters(step=count)
-    if planned is not None and pair.bracketed and pair.start <= _OPENED and has_loss and _tells_both(pairs):
+    of_epochs = planned is not None and planned < _MOST_EPOCHS
+    if of_epochs and pair.bracketed and pair.start <= _OPENED and has_loss and _tells_both(pairs):
         return Counters(epoch=count, epochs=planned)  # ``[01/20] train_loss=0.5 | val_loss=0.6``
     heads = pair.bracketed and not (measured or any(p.marked for p in pairs)) and _is_heading_of_part(line[pair.end :])
     return Counters(step=count, steps=planned) if planned is not None and pair.start <= 3 and not heads else counters

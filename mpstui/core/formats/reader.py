@@ -19,7 +19,10 @@ from .settings import Options, is_placed
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
-_WORTH_A_LOOK = re.compile(r"[0-9]|oss|total|AP|----|╰─|nan|inf|NaN|Inf|_mem|/ |\S {2,40}\S{1,40} {2,40}\S")
+_WORTH_A_LOOK = re.compile(
+    r"[0-9]|oss|total|AP|----|╰─|nan|inf|NaN|Inf|_mem|/ |\A(?:[Ee]pisode|[Gg]en(?:eration)?)\b|"
+    r"\S {2,40}\S{1,40} {2,40}\S"
+)
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")
 _REQUEST = re.compile(r"\b(?:GET|POST|PUT|HEAD|DELETE|PATCH) \S{1,200} HTTP/\d")

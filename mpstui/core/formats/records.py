@@ -55,7 +55,7 @@ _NAMES = {
         "wps train_samples_per_second time/fps"
     ),
     PHASE: "phase mode split stage _type",
-    IGNORED: "update time timestamp pid rank world_size seq schema _timestamp time/iterations time/time_elapsed",
+    IGNORED: "update time timestamp pid rank world_size seq schema nevals _timestamp time/iterations time/time_elapsed",
 }
 ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
 """Lower-case name to field."""

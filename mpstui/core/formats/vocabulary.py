@@ -128,7 +128,7 @@ PIXEL_WORDS = word_set("pix pixel percep perceptual fea style gan g d real fake 
 """Behind an ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
 NEVER_A_LOSS = word_set(
     """
-    scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
+    λ scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
     delta change ratio lambda coef coefs coeff coeffs coefficient factor scaler scaling improved target
     threshold patience explored best_loss old diff initial gap decrease reduction std var norm grad perplexity time
     times second seconds sec speed memory mem gpu elapsed duration num wei margin every interval freq flag
@@ -188,7 +188,8 @@ NEVER_A_RATE = word_set(
 )
 """Make something else of a learning rate."""
 NEVER_A_METRIC = word_set(
-    "δ eta remaining left checkpoint checkpointer seed version pid port shape size sizes dim dims rank ranks bs ts"
+    "δ eta remaining left checkpoint checkpointer seed version pid port range shape size sizes dim dims rank ranks bs"
+    " ts"
 )
 """A name with one of these is that of something that a program also prints."""
 COUNTED = (

@@ -58,3 +58,28 @@ def test_what_is_no_number_may_be_printed_with_a_decimal() -> None:
     assert found.train_loss is not None
     assert math.isnan(found.train_loss.last)
     assert (found.epoch, found.step, found.steps) == (0, 4, 428)
+
+
+@pytest.mark.parametrize(("total", "place"), [(200000, (None, 4)), (200, (4, None))])
+def test_so_many_epochs_nobody_trains(total: int, place: tuple[int | None, int | None]) -> None:
+    found = read(f"[{{n}}/{total}] Train loss: 0.{{n}}25, Valid loss: 0.{{n}}5")
+    assert (found.epoch, found.step) == place
+
+
+def test_a_bar_that_goes_on_with_the_epochs_counts_no_steps() -> None:
+    outer = " {n}0%|##   | {n}/10 [05:11<04:21, 52.38s/it]"
+    form = (
+        f"{outer}Epoch : {{n}}\nEpoch {{n}}: 100%|#####| 96/96 [00:49<00:00,  1.94it/s]\n{outer}Training loss: 0.{{n}}5"
+    )
+    found = read(form, 9)
+    assert (found.epoch, found.epochs) == (9, 10)
+    assert (found.step, found.steps) == (96, 96)
+
+
+@pytest.mark.parametrize("name", ["Horizon loss parameters", "sc_rec range"])
+def test_parameters_and_ranges_are_no_metrics(name: str) -> None:
+    assert name not in read(f"epoch {{n}} loss 0.{{n}}\n{name}: 0.{{n}}5").metrics
+
+
+def test_the_result_of_something_is_called_after_its_measure() -> None:
+    assert "test acc" in read("epoch {n} loss 0.{n}\nThe result of Net with Adam is test acc: 7{n}.25%").metrics

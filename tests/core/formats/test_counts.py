@@ -345,3 +345,10 @@ def test_generations_beside_a_measure_are_steps(line: str) -> None:
 @pytest.mark.parametrize("line", ["Generation: {n} tokens, 0.{n} tokens-per-sec", "Generation {n} took 0.{n}5 s"])
 def test_what_a_model_generates_is_no_step(line: str) -> None:
     assert log(line).step is None
+
+
+@pytest.mark.parametrize("count", ["total num timesteps {n}00/90000", "Total steps: {n}00/90000"])
+def test_a_total_that_is_called_so_may_be_told_as_a_count_out_of_it(count: str) -> None:
+    for told in (1, 2, 4):
+        found = log(f"{count}, FPS 38.", lines=told)
+        assert (found.step, found.steps) == (100 * told, 90000)

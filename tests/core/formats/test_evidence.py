@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.measures import best_of, is_of_machine, is_plain_measure, looks_measured
+from mpstui.core.formats.measures import best_of, is_never_a_metric, is_of_machine, is_plain_measure, looks_measured
 from tests.bench import metric_names
 
 TRAINING = "".join(f"Epoch {n} loss: 1.{n}5\n" for n in range(1, 6))
@@ -290,3 +290,16 @@ def test_to_what_a_rate_changes_is_the_rate(line: str) -> None:
 def test_a_name_right_behind_the_last_digit_of_a_value_is_the_next_name() -> None:
     log = "".join(f"{n} Val Pi loss:1.{n}0860752788457Val V loss:0.{n}1748192405\n" for n in range(1, 5))
     assert metric_names.read(log.encode()).evaluated == {"Val Pi loss": 1.40860752788457, "Val V loss": 0.41748192405}
+
+
+def test_rewards_under_the_number_of_an_episode_are_metrics() -> None:
+    rows = "".join(f"{n}     {n}37       -{n}.5\n" for n in (3, 1, 4, 2))
+    found = metric_names.read(f"Episode  Prey Reward  Total Reward\n{rows}".encode())
+    assert found.names == {"Prey Reward", "Total Reward"}
+    assert (found.summary.epoch, found.summary.step) == (None, None)
+
+
+def test_the_loss_of_this_guess_is_a_sentence_and_that_of_this_epoch_a_value() -> None:
+    assert shown("The loss of this prediction is 0.6931472.\n") == set()
+    assert is_never_a_metric("loss of this prediction")
+    assert not is_never_a_metric("accuracy of this epoch")

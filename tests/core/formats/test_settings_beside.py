@@ -80,6 +80,14 @@ def test_an_epoch_may_stand_behind_its_number(line: str) -> None:
     assert (found.epoch, found.step) == (5, None)
 
 
-@pytest.mark.parametrize(("line", "device"), [("cuda will be used", "cuda"), ("CPU is used.", "cpu")])
+@pytest.mark.parametrize(
+    ("line", "device"),
+    [
+        ("cuda will be used", "cuda"),
+        ("CPU is used.", "cpu"),
+        ("choose to use gpu...", "gpu"),
+        ("Will run in CPU only mode.", "cpu"),
+    ],
+)
 def test_what_will_be_used_is_the_device(line: str, device: str) -> None:
     assert read(f"{line}\n{EPOCHS}").standing.device == device

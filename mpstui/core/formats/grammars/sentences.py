@@ -49,7 +49,7 @@ _PLANNED_UNTIL = re.compile(
 )
 _TOTAL = re.compile(
     r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of) (?:train(?:ing)? )?"
-    r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})"
+    r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})(?!\s?/\s?\d)"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
 _MAX_EPOCHS = re.compile(r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)")

@@ -14,7 +14,16 @@ from ..measures import is_duration, is_measure
 from ..names import Role, classify
 from ..points import LineReading, Priority, as_float
 from ..records import read_record
-from ..vocabulary import EPOCH_WORDS, EVAL_WORDS, RATE_WORDS, STEP_WORDS, SUBJECT_WORDS, TRAIN_WORDS
+from ..vocabulary import (
+    EPISODES,
+    EPOCH_WORDS,
+    EVAL_WORDS,
+    GENERATION_WORDS,
+    RATE_WORDS,
+    STEP_WORDS,
+    SUBJECT_WORDS,
+    TRAIN_WORDS,
+)
 from . import Example, LineGrammar
 
 _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
@@ -38,7 +47,10 @@ _ASIDE = 1
 _TOTAL = "loss  total"
 """A column "total", where that is the sum of the losses beside it."""
 _HINTS = ("oss", "OSS", "total", "AP")
-_COUNTING_WORDS = EPOCH_WORDS | STEP_WORDS
+_GENERATIONS = GENERATION_WORDS | {"gen"}
+_STATISTICS = frozenset(("avg", "mean", "median", "std", "min", "max"))
+"""Of a generation, whatever is measured of each of its members."""
+_HEADING_WORDS = EPOCH_WORDS | STEP_WORDS | EPISODES | _GENERATIONS
 _OF_TOTAL = re.compile(r"(\d{1,9})/\d{1,9}\Z")
 _COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
 
@@ -89,6 +101,12 @@ class Table(LineGrammar):
             losses=0,
             step=100,
             learning_rate=9e-4,
+            format="key-value",
+        ),
+        Example(
+            "gen\tnevals\tavg\tstd\tmin\tmax\n0\t100\t3.125\t0.5\t1\t9\n1\t60\t4.25\t0.75\t2\t10\n",
+            losses=0,
+            step=1,
             format="key-value",
         ),
         Example("Step\tTraining Loss\n10\t1.250000\n20\t1.125000\n", 1.125, losses=2, step=20),
@@ -195,7 +213,7 @@ def _header(line: str) -> list[str]:
     """The column names, if the line is such a header."""
     if len(line) > 600 or ":" in line or "=" in line or _NUMBER.search(line):
         return []
-    if not any(map(line.__contains__, _HINTS)) and _first_word(line) not in _COUNTING_WORDS:
+    if not any(map(line.__contains__, _HINTS)) and _first_word(line) not in _HEADING_WORDS:
         return []
     for columns in (_by_commas(line),) if "," in line else (_split(line), line.split()):
         if "," in line and len(columns) > 2 and all(map(is_measure, columns)):
@@ -206,7 +224,10 @@ def _header(line: str) -> list[str]:
         if "\t" in line and len(columns) > 1 and Role.LOSS in roles and all(map(is_measure, columns)):
             return columns  # no counter: each row is a reading
         told = Role.LOSS in roles or _all_measured(columns, roles, line)
-        if 2 <= len(columns) <= _MAX_COLUMNS and roles[0] in _COUNTERS and told:
+        first = columns[0].lower() if columns else ""
+        told = told or (first in _GENERATIONS and len(_STATISTICS.intersection(columns)) > 1)
+        counted = roles[:1] and (roles[0] in _COUNTERS or first in EPISODES | _GENERATIONS)
+        if 2 <= len(columns) <= _MAX_COLUMNS and counted and told:
             return columns if not any(as_float(column) is not None for column in columns) else []
         if columns[:2] == ["E", "#"]:
             # spaCy: where one component learns, the loss passed on to the layers it shares is not another one.
@@ -223,7 +244,12 @@ def _first_word(line: str) -> str:
 
 def _all_measured(columns: Sequence[str], roles: Sequence[Role], line: str) -> bool:
     """Whether columns that stand apart are of measures, rates and times alone, and no loss: ``step  rmse_val  lr``."""
-    beside = [column for column, role in zip(columns, roles, strict=True) if role not in _COUNTERS]
+    counted = EPISODES | _GENERATIONS
+    beside = [
+        column
+        for column, role in zip(columns, roles, strict=True)
+        if role not in _COUNTERS and column.lower() not in counted
+    ]
     measures = sum(map(is_measure, beside))
     apart = columns == _split(line) and len(columns) > 2
     rest = all(is_measure(column) or is_duration(column) or column.lower() in RATE_WORDS for column in beside)
