@@ -33,9 +33,12 @@ def block_of(unit: bytes) -> Iterator[bytes]:
     return repeat(unit * (BLOCK // len(unit) + 1))
 
 
-def numbered(line: str) -> Iterator[bytes]:
-    """Lines that differ by their numbers, a thousand at a time."""
-    return ("".join(line % number for number in range(first, first + 1000)).encode() for first in count(0, 1000))
+def numbered(*lines: str) -> Iterator[bytes]:
+    """Lines that differ by their numbers, in turn, a thousand numbers at a time."""
+    return (
+        "".join(line % number for number in range(first, first + 1000) for line in lines).encode()
+        for first in count(0, 1000)
+    )
 
 
 def opened(start: bytes, then: Parts) -> Iterator[bytes]:
@@ -71,6 +74,14 @@ def history(end: str) -> Iterator[bytes]:
 BAR = "Epoch 1:  50%%|#####     | %06d/900000 [00:01<00:01, 4.0it/s, loss=0.5]"
 CASES: dict[str, Callable[[], Parts]] = {
     "plain.log": lambda: numbered("[2026-11-21 12:00:00] step %d loss 0.5312 lr 0.001\n"),
+    "three_shapes.log": lambda: numbered(
+        "step %d loss 0.5312 lr 0.001\n", "  loss of the head: 0.%04d\n", "time: 0.%04d s, data: 0.01 s\n"
+    ),
+    "eight_shapes.log": lambda: numbered(
+        "step %d loss 0.5312\n",
+        *(f"  loss of head {head}: 0.%04d\n" for head in "abcd"),
+        *(f"[%d] {name}: 0.5\n" for name in ("accuracy", "norm", "lr")),
+    ),
     "mixed.log": lambda: numbered("step %d loss 0.5312\n[INFO] copied 12 files of 3.5 GB\n"),
     "unlike.log": words,
     "newlines.log": lambda: block_of(b"\n"),

@@ -106,11 +106,16 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         eval_metrics=eval_metrics,
         series=series_name(loss.key, counters) if loss else "",
         plan=is_plan and loss is None,
-        steps_name=next((p.key for p in pairs if p.name.role in _STEPS and p.counted == counters.steps), ""),
+        steps_name=_steps_name(pairs, counters) if is_plan and loss is None else "",
         bare=loss is not None and loss is bare,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
     )
+
+
+def _steps_name(pairs: Sequence[Pair], counters: Counters) -> str:
+    """What a line that plans calls its steps."""
+    return next((pair.key for pair in pairs if pair.name.role in _STEPS and pair.counted == counters.steps), "")
 
 
 def _counting(pairs: Sequence[Pair], told: Container[Pair]) -> Sequence[Pair]:

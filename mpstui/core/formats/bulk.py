@@ -1,19 +1,21 @@
-"""Megabytes of whole lines through a learned shape; what does not fit it goes line by line."""
+"""Lines of learned shapes, read many times as fast as others; what fits none of them goes line by line.
+
+A log repeats a few shapes of lines, in any order: a loss, what the networks put out, a learning rate, a time. Each is
+learned (`shape.py`) once enough lines look alike, compared with the ordinary reading for a while, and trusted then.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from itertools import compress, pairwise
-from operator import le, lt, ne
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from .facts import Fact
 from .notices import Announcement
+from .placing import Columns, Placer
 from .points import LineReading, Point
-from .shape import PRINTED, Floats, LineShape, Read, columns_of, learn
+from .shape import PRINTED, LineShape, Read, learn
 from .thrift import LineChoice
 from .tracker import Tracker
 
@@ -22,19 +24,16 @@ _REMAINDER = BLOCK >> 3
 """What is left of a chunk goes with its last block, if it is as little: a few lines cost as much as a block."""
 _CHECKED = 48
 """So many lines of a new shape are read both ways before it is trusted."""
-_MAX_FAILURES = 4
-"""Shapes that proved wrong before bulk reading is given up."""
-_MIN_RUN = 16
-"""Fewer lines in a row are placed one by one."""
-_COMPARED_LINES = 64
-"""So many lines read before are asked whether they share a new shape."""
-_EVERY = 32
-"""A line in so many is asked for its shape; in a log without a common one, ever fewer of them."""
-_EVERY_AT_MOST = 512
-_JUDGED_LINES = 256
-"""A shape is judged by so many lines: in a trickle the few that do not fit may come first."""
-Columns = Sequence[Sequence[bytes]]
-"""Of lines that fit a shape: for each of its groups the texts of all lines. Empty where there are no lines."""
+_MAX_FAILURES = 16
+"""Shapes that proved wrong before no other is learned."""
+_ALIKE = 8
+"""So many lines that look alike are worth a shape; as often again, if they have none by then."""
+_MOST_SHAPES = 16
+_MOST_LOOKS = 1 << 12
+_EVERY, _EVERY_AT_MOST = 8, 512
+"""A shape is learned from one line in so many at most, of ever fewer where what is learned is of no use."""
+_NUMBERS = re.compile(rb"[0-9][0-9.,]{0,40}+(?:[eE][-+]?[0-9]{1,4})?")
+_LONGEST = 2000
 
 
 class Examined(NamedTuple):
@@ -48,56 +47,150 @@ class Examined(NamedTuple):
     """What it says of the run as a whole."""
     claimed: bool = False
     """Whether a grammar has taken notice of it, though it may have no readings."""
+    earlier: int = 0
+    """How many of the readings are those of lines above, which have waited for this one."""
+    held_back: Sequence[LineReading] = ()
+    """What the line says if the next is not like it: until then it waits."""
 
 
 NOTHING = Examined((), None, "")
-SILENT = Examined((), None, "")
-"""Of a line that was not read, since its kind never said anything."""
+
+
+class Reading(NamedTuple):
+    """How the lines of one log are read."""
+
+    examine: Callable[[bytes], Examined]
+    apply: Callable[[Examined], Sequence[Point]]
+    """Places what was examined."""
+    alone: Read
+    """What a line says by itself, whatever stands above it; None when that depends."""
+    forget: Callable[[], None] = lambda: None
+    """Lines were passed over: what they may have begun is to be forgotten before the next is examined."""
+    is_silent: Callable[[bytes], bool] = lambda line: False
+    """Whether a line need not be read, since its kind never said anything."""
+    is_settled: Callable[[], bool] = lambda: True
+    """Whether no line above the next one changes what that says."""
+    is_waiting: Callable[[], bool] = lambda: False
+    """Whether lines wait for others like them."""
+    follow: Callable[[Sequence[tuple[LineShape, bytes]]], None] = lambda lines: None
+    """Takes note of lines that were read by their shape and not examined."""
+    unlike: Callable[[], str] = lambda: ""
+    """What begins so says more than others of its shape."""
+    number: re.Pattern[str] = PRINTED
+    """Finds what may be other in the next line."""
+
+
+class _Candidate:
+    """A shape that is not trusted yet."""
+
+    def __init__(self, shape: LineShape, look: bytes) -> None:
+        self.shape, self.look, self.agreed = shape, look, 0
+
+
+class Shapes:
+    """The shapes of one log's lines."""
+
+    def __init__(self, how: Reading) -> None:
+        self._how = how
+        self.trusted: list[LineShape] = []
+        self._candidates: list[_Candidate] = []
+        self._looks: dict[bytes, int] = {}
+        """How many lines look like this, numbers aside."""
+        self._failures = self._unlearned = 0
+        self._every = _EVERY
+        self._hits: dict[LineShape, int] = {}
+        self._then: dict[LineShape | None, LineShape] = {}
+        """The shape that came behind each the last time."""
+        self._latest: LineShape | None = None
+
+    def match(self, line: bytes) -> tuple[LineShape, re.Match[bytes]] | None:
+        """The trusted shape that a line has, if any."""
+        expected = self._then.get(self._latest)
+        if expected is not None and (match := expected.pattern.match(line)):
+            self._latest = expected
+            return expected, match
+        for shape in self.trusted:
+            if match := shape.pattern.match(line):
+                self._then[self._latest] = self._latest = shape
+                self._hits[shape] += 1
+                return shape, match
+        return None
+
+    def compare(self, line: bytes, examined: Examined) -> None:
+        """Learn from a line that was examined where nothing above changed what it says."""
+        plain = examined.phase is None and examined.fact is None
+        own = [*(examined.held_back or examined.readings[examined.earlier :])]
+        for candidate in self._candidates:
+            if match := candidate.shape.pattern.match(line):
+                alike = bool(candidate.shape.waits_as) == bool(examined.held_back)
+                if plain and alike and own == [candidate.shape.row_reading(match.groups())]:
+                    candidate.agreed += 1
+                    if candidate.agreed >= _CHECKED:
+                        self._trust(candidate)
+                else:
+                    self._discard(candidate)
+                return
+        self._unlearned += 1
+        if plain and len(own) == 1 and self._failures < _MAX_FAILURES and len(line) <= _LONGEST:
+            look = _NUMBERS.sub(b"#", line)
+            if len(self._looks) >= _MOST_LOOKS:
+                self._looks.clear()
+            times = self._looks[look] = self._looks.get(look, 0) + 1
+            if times % _ALIKE == 0 and self._unlearned >= self._every:
+                self._learn(line, look, waits=bool(examined.held_back))
+
+    def doubt(self, line: bytes, examined: Examined) -> None:
+        """A line of a trusted shape that waits for others like it was examined: does it still?"""
+        found = self.match(line)
+        if found is not None and not examined.held_back:
+            self.trusted.remove(found[0])
+            self._then.clear()
+
+    def _learn(self, line: bytes, look: bytes, *, waits: bool) -> None:
+        self._unlearned = 0
+        shape = learn(line, self._how.alone, self._how.number, self._how.unlike())
+        if shape is None:
+            self._every = min(2 * self._every, _EVERY_AT_MOST)
+            self._looks[look] = -8 * self._every  # others first
+            return
+        if len(self._candidates) >= _MOST_SHAPES:
+            self._every = min(2 * self._every, _EVERY_AT_MOST)
+            self._candidates.pop(0)
+        shape = replace(shape, waits_as=look.translate(None, b"+-# ")) if waits else shape
+        self._candidates.append(_Candidate(shape, look))
+
+    def _discard(self, candidate: _Candidate) -> None:
+        self._failures += 1
+        self._candidates.remove(candidate)
+        self._looks[candidate.look] = -(1 << 60)
+
+    def _trust(self, candidate: _Candidate) -> None:
+        self._candidates.remove(candidate)
+        self._every = _EVERY
+        if len(self.trusted) >= _MOST_SHAPES:
+            self.trusted.remove(min(self.trusted, key=self._hits.__getitem__))
+            self._then.clear()
+        self.trusted.append(candidate.shape)
+        self._hits[candidate.shape] = 0
 
 
 class BulkReader:
     """Reads blocks of whole lines for one tracker."""
 
-    def __init__(
-        self,
-        tracker: Tracker,
-        examine: Callable[[bytes], Examined],
-        apply: Callable[[Examined], Sequence[Point]],
-        read: Read,
-        forget: Callable[[], None],
-        interrupt: Callable[[], Sequence[Point]] = lambda: (),
-        number: re.Pattern[str] = PRINTED,
-    ) -> None:
-        """``forget`` is called where lines were passed over, before the next is examined.
-
-        ``interrupt`` is called where lines are read that were not examined; it returns the points of those before.
-
-        ``number`` finds what may be other in the next line.
-        """
-        self._number = number
-        self._forget = forget
-        self._interrupt = interrupt
-        self._tracker = tracker
-        self._examine = examine
-        self._apply = apply
-        self._read = read
-        self._shape: LineShape | None = None
-        self._checked = 0
-        self._failures = 0
-        self._judged = self._fitted = 0
-        self._unlearned = 0
-        self._every = _EVERY
+    def __init__(self, tracker: Tracker, how: Reading) -> None:
         self.choice = LineChoice()
-        self._others: deque[bytes] = deque(maxlen=_COMPARED_LINES)
-        self._floats = Floats()
-        self._points: list[Point] = []
+        self._how = how
+        self._shapes = Shapes(how)
+        self._placer = Placer(tracker, self.choice)
+        self._only: LineShape | None = None
+        """The one shape that all lines of the last block had."""
 
     def feed(self, lines: bytes) -> list[Point]:
         """What every line of ``lines`` says, in order."""
-        self._points = []
+        self._placer.points = []
         for part in self.choice.parts(lines):
             self._read_part(part)
-        return self._points
+        return self._placer.points
 
     def _read_part(self, lines: bytes) -> None:
         position = 0
@@ -105,197 +198,64 @@ class BulkReader:
             whole = len(lines) - position <= BLOCK + _REMAINDER
             end = len(lines) if whole else lines.rfind(b"\n", position, position + BLOCK) + 1
             end = end if end > position else lines.find(b"\n", position) + 1 or len(lines)
-            block, shape, position = lines[position:end], self._shape, end
-            columns = _matched(shape.pattern, block) if shape is not None and self._checked >= _CHECKED else None
-            if shape is None:
-                self._learn(block)
-            elif columns is not None:
-                self._points += self._interrupt()
-                self._place(shape, columns, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))
+            block, position = lines[position:end], end
+            shape = self._only if self._how.is_settled() else None
+            columns = None if shape is None else _matched(shape.pattern, block)
+            if shape is not None and columns is not None:
+                self._how.follow([(shape, block[block.rfind(b"\n", 0, -1) + 1 :].rstrip(b"\n"))])
+                self._placer.place(shape, columns)
             else:
-                self._mixed(shape, block)
+                self._mixed(block)
 
-    def _line(self, line: bytes) -> Examined:
+    def _mixed(self, block: bytes) -> None:
+        """Lines of any shapes, and the others between them."""
+        run: list[tuple[LineShape, re.Match[bytes]]] = []
+        how, match, lines = self._how, self._shapes.match, block.split(b"\n")
+        ready = how.is_settled() and not how.is_waiting()
+        self.choice.earn(len(block))
+        for at, line in enumerate(lines):
+            found = match(line) if ready else None
+            if found is not None:
+                waits = found[0].waits_as
+                if not (waits and run and run[-1][0].waits_as == waits):
+                    run.append(found)
+                    continue
+            elif not line:
+                continue
+            elif how.is_silent(line):
+                self.choice.spend_on(line, silent=True)
+                continue
+            self._place(run)
+            run = []
+            if self.choice.exhausted:
+                self.choice.pass_over(len(lines) - at - (not lines[-1]))
+                return
+            self._other(line, trusted=found is not None)
+            ready = how.is_settled() and not how.is_waiting()
+        kinds = {shape for shape, _ in run} if len(run) == len(lines) - 1 else ()
+        self._only = next((shape for shape in kinds if len(kinds) == 1 and shape.targets), None)
+        self._place(run)
+
+    def _other(self, line: bytes, *, trusted: bool = False) -> None:
+        """A line that has to be examined."""
         if self.choice.gap:
-            self._forget()
+            self._how.forget()
             self.choice.gap = False
-        examined = self._examine(line)
-        self.choice.spend_on(line, silent=examined is SILENT)
-        return examined
+        settled = self._how.is_settled()
+        examined = self._how.examine(line)
+        self.choice.spend_on(line, silent=False)
+        if settled:
+            (self._shapes.doubt if trusted else self._shapes.compare)(line, examined)
+        self._placer.points += self._how.apply(examined)
 
-    def _learn(self, block: bytes) -> None:
-        """The ordinary way, until a line is read whose shape many others share."""
-        for line in self.choice.of(block):
-            examined = self._line(line)
-            self._points += self._apply(examined)
-            self._others.append(line)
-            self._unlearned += 1
-            worth_it = any(reading.loss is not None for reading in examined.readings)
-            if self._failures >= _MAX_FAILURES or self._unlearned < self._every or not worth_it:
-                continue
-            self._unlearned = 0
-            shape = learn(line, self._read, self._number)
-            if shape is None:
-                continue
-            rest = block[self.choice.position :]
-            lines_like_it = shape.pattern.findall(b"\n".join(self._others) + b"\n" + rest)
-            if 4 * len(lines_like_it) >= len(self._others) + rest.count(b"\n"):
-                self._shape, self._checked, self._judged, self._fitted, self._every = shape, 0, 0, 0, _EVERY
-                self._mixed(shape, rest)
-                return
-            self._every = min(2 * self._every, _EVERY_AT_MOST)
-
-    def _mixed(self, shape: LineShape, block: bytes) -> None:
-        """Runs of lines that fit, and the others between them."""
-        run: list[Sequence[bytes]] = []
-        last = b""
-        position = fitted = 0
-        for match in shape.pattern.finditer(block):
-            for line in self.choice.of(block[position : match.start()]):
-                other = self._line(line) if line else NOTHING
-                if not (other.readings or other.claimed) and other.phase is None and other.fact is None:
-                    continue  # it says nothing, and ends no run
-                self._place(shape, list(zip(*run, strict=True)), last)
-                run = []
-                self._points += self._apply(other)
-            if self._checked < _CHECKED and not self._check(shape, match.group()):
-                self._place(shape, list(zip(*run, strict=True)), last)
-                self._each(block[match.start() :])
-                return
-            if match.start() > position or not fitted:
-                self._points += self._interrupt()
-            last = match.group()
-            run.append(match.groups())
-            fitted += 1
-            position = match.end() + 1
-        self._place(shape, list(zip(*run, strict=True)), last)
-        self._each(block[position:])
-        self._fitted += fitted
-        self._judged += block.count(b"\n")
-        if self._judged >= _JUDGED_LINES:
-            if self._fitted * 8 < self._judged:
-                self._shape = None  # few lines have it
-            self._judged = self._fitted = 0
-
-    def _check(self, shape: LineShape, line: bytes) -> bool:
-        """Read a line both ways; a difference ends the trust in the shape."""
-        self._checked += 1
-        readings = self._read(line.decode())
-        if readings is not None and list(readings) == [shape.reading(line)]:
-            return True
-        self._shape = None
-        self._failures += 1
-        return False
-
-    def _each(self, text: bytes) -> None:
-        for line in self.choice.of(text):
-            if line:
-                self._points += self._apply(self._line(line))
-
-    def _place(self, shape: LineShape, columns: Columns, last_line: bytes) -> None:
-        """``last_line`` is the last of them: it sets what holds on (the rate, the speed)."""
-        if not columns:
-            return
-        last, count, start = shape.reading(last_line), len(columns[0]), 0
-        for stop in _cuts(shape, columns):
-            group = columns if stop - start == count else [column[start:stop] for column in columns]
-            newest, start = last if stop == count else None, stop
-            undecided = self._undecided(shape, group)
-            if undecided:
-                self._place_rows(shape, [column[:undecided] for column in group], None)
-                group = [column[undecided:] for column in group]
-            if not group[0]:
-                continue
-            if len(group[0]) < _MIN_RUN:
-                self._place_rows(shape, group, newest)
-            elif shape.template.bar:
-                self._place_frames(shape, group, newest)
-            elif not self._at_once(shape, group, newest):
-                self._place_rows(shape, group, newest)
-
-    def _undecided(self, shape: LineShape, columns: Columns) -> int:
-        """How many lines it takes until every value that turns out to be a metric has done so."""
-        names, lines = self._tracker.names, 0
-        for group, given in zip(("metrics", "eval_metrics"), names.given_to(shape.template), strict=True):
-            for name, shown in given.items():
-                column = shape.column(f"{group}.{name}") if names.keeps_back(shown) else None
-                if column is not None:
-                    with suppress(ValueError):
-                        lines = max(lines, names.decided_after(shown, self._floats.of(columns[column])))
-        return lines
-
-    def _place_frames(self, shape: LineShape, columns: Columns, last: LineReading | None) -> None:
-        """Place the frames of a bar; one that goes on and repeats the loss of the frame before says nothing new.
-
-        The first shows whether this is another drawing, the last where the bar stands.
-        """
-        counter, loss = _step_column(shape), shape.column("loss")
-        try:
-            steps = _counts(columns[counter]) if counter is not None else []
-        except ValueError:
-            steps = []
-        if loss is None or shape.template.eval_metrics or not steps or not all(map(lt, steps, steps[1:])):
-            self._place_rows(shape, columns, last)
-            return
-        self._place_rows(shape, [column[:1] for column in columns], None)
-        anew = [*map(ne, columns[loss][:-2], columns[loss][1:-1])]
-        between = [[*compress(column[1:-1], anew)] for column in columns]
-        if between[0] and not self._at_once(shape, between, None):
-            self._place_rows(shape, between, None)
-        self._place_rows(shape, [column[-1:] for column in columns], last)
-
-    def _place_rows(self, shape: LineShape, columns: Columns, last: LineReading | None) -> None:
-        """Place lines one by one; ``last`` is the reading of the last of them, if that is known."""
-        if self.choice.exhausted:
-            self.choice.pass_over(len(columns[0]) - 1)
-            columns = [column[-1:] for column in columns]
-        readings = [shape.row_reading(row) for row in zip(*columns, strict=True)]
-        if last is not None:
-            readings[-1] = last
-        self.choice.spend(len(readings))
-        for reading in readings:
-            if reading is not None:
-                point = self._tracker.place(reading)
-                self._points += self._tracker.take_late()
-                self._points += () if point is None else (point,)
-
-    def _at_once(self, shape: LineShape, columns: Columns, last: LineReading | None) -> bool:
-        """Place many lines at once; False when their counters do not simply go on."""
-        loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
-        first = shape.row_reading([column[0] for column in columns])
-        last = last or shape.row_reading([column[-1] for column in columns])
-        if loss is None or first is None or last is None:
-            return False
-        counter = epoch if step is None else step
-        try:
-            told = self._floats.all_of(shape, columns)
-            values = told.get("loss") or self._floats.of(columns[loss])
-            steps = None if counter is None else _counts(columns[counter])
-        except ValueError:
-            return False
-        if steps is not None and not all(map(le if step is None else lt, steps, steps[1:])):
-            return False
-        if shape.template.bar and not all(map(ne, values, values[1:])):
-            return False  # a value that stays may be one that was only drawn again
-        newest = self._tracker.place_run(first, last, values, steps)
-        if newest is None:
-            return False
-        self._points += self._tracker.take_late()
-        train, evaluated = self._tracker.names.given_to(last)
-        shown = {f"metrics.{name}": train[name] for name in train} | {
-            f"eval_metrics.{name}": evaluated[name] for name in evaluated
-        }
-        told = {shown.get(field, field): column for field, column in told.items()}
-        self._points.append(columns_of(newest, values, None if step is None else steps, told))
-        return True
-
-
-def _counts(column: Sequence[bytes]) -> Sequence[float]:
-    """Counters are whole as a rule, and whole numbers are read twice as fast."""
-    try:
-        return list(map(int, column))
-    except ValueError:
-        return list(map(float, column))
+    def _place(self, run: list[tuple[LineShape, re.Match[bytes]]]) -> None:
+        """Lines of trusted shapes; a last one that waits for others like it is examined."""
+        waiting = run.pop()[1].string if run and run[-1][0].waits_as else None
+        if run:
+            self._how.follow([(shape, match.string) for shape, match in run])
+            self._placer.place_run(run)
+        if waiting is not None:
+            self._other(waiting, trusted=True)
 
 
 def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
@@ -305,16 +265,3 @@ def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
     if parts[0] or ends.count(b"\n") != len(ends):
         return None
     return [parts[group::every] for group in range(1, every)]
-
-
-def _step_column(shape: LineShape) -> int | None:
-    column = shape.column("step")
-    return shape.column("epoch_step") if column is None else column
-
-
-def _cuts(shape: LineShape, columns: Columns) -> Iterator[int]:
-    """Where runs of one epoch end, if steps are counted beside it; the end of the lines otherwise."""
-    epoch = shape.column("epoch")
-    if epoch is not None and _step_column(shape) is not None and columns[epoch][0] != columns[epoch][-1]:
-        yield from (at for at, (one, other) in enumerate(pairwise(columns[epoch]), 1) if one != other)
-    yield len(columns[0])

@@ -72,32 +72,43 @@ class CountedLines:
         self._read = read
         self._shapes: dict[str, _Shape] = {}
         self._waiting: _Shape | None = None
+        self.held_back: Sequence[LineReading] = ()
+        """What the newest line says, if it has to wait and no other of its shape follows at once."""
+        self.earlier = 0
+        """How many of the newest readings are those of lines above."""
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no line waits."""
+        return self._waiting is None
 
     def as_meant(self, line: str, found: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
         """The readings of a line with its counters, those of the lines above that waited before it.
 
         Nothing as long as the line has to wait.
         """
+        self.held_back, self.earlier = (), 0
         if not found:
             return found
         shape, numbers = self._shape_of(line, found)
         before = self.release() if shape is not self._waiting else []
+        self.earlier = len(before)
         if shape is not None and not shape.known:
             shape.held.append((line, found))
             shape.rows.append(numbers)
             counter, waits = _counter_of(line, shape.rows)
-            self._waiting = shape if waits else None
+            self._waiting, self.held_back = (shape, found) if waits else (None, ())
             told = [] if waits else shape.settle(counter)
             return [*before, *(reading for one, read in told for reading in self._placed(one, shape, read))]
         meant = found if shape is None else self._placed(line, shape, found)
         return [*before, *meant] if before else meant
 
-    def alone(self, line: str, found: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-        """What a line means by itself; None while that depends on others."""
+    def alone(self, line: str, found: Sequence[LineReading]) -> tuple[Sequence[LineReading], bool]:
+        """What a line means if none of its shape stands beside it, and whether it would wait for one."""
         shape, _ = self._shape_of(line, found)
-        if shape is None or found is None:
-            return found
-        return self._placed(line, shape, found) if shape.known else None
+        if shape is None or not shape.known:
+            return found, shape is not None
+        return self._placed(line, shape, found), False
 
     def release(self) -> list[LineReading]:
         """The readings that still wait, as they were read: another line has come between, or none will come."""

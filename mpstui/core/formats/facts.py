@@ -299,20 +299,29 @@ class Openings:
     """Where the programs of one log begin: with their command, or with the line that the log began with."""
 
     def __init__(self) -> None:
-        self._first: str | None = None
+        self.first: str | None = None
         """The beginning of the log; empty where that is about no program."""
         self._row = 0
 
+    def may_be_first(self, line: str) -> bool:
+        """Whether a line that differs from this one in its numbers may be the one that the log began with."""
+        return self.first is None or (self.first != "" and _letters(line).startswith(_letters(self.first)))
+
     def note(self, line: str, fact: Fact | None) -> Fact | None:
         """The fact of a line that is no record, with what it says of a beginning."""
-        if self._first is None and line:
-            self._first = line[:_FIRST] if _OPENS.search(line[:_FIRST]) else ""
-            return fact or (Fact() if self._first else None)  # what opens is asked each time that it comes
+        if self.first is None and line:
+            self.first = line[:_FIRST] if _OPENS.search(line[:_FIRST]) else ""
+            return fact or (Fact() if self.first else None)  # what opens is asked each time that it comes
         typed = line[-1:].isalnum() and len(line) <= _LONGEST and any(map(line.__contains__, _PROMPTS))
         command = typed and _TYPED.match(line) is not None
-        again = line != "" and line[:_FIRST] == self._first
+        again = line != "" and line[:_FIRST] == self.first
         self._row = self._row + (len(line) <= _LONGEST) if again else 0  # a long one is no record: it tells the options
         if self._row > _ROW:
-            self._first = ""  # what comes again and again
+            self.first = ""  # what comes again and again
         opens = command or again
         return (fact or Fact())._replace(opened=True) if opens else fact
+
+
+def _letters(line: str) -> str:
+    """What numbers do not change, not even those with an exponent."""
+    return "".join(character for character in line if character.isalpha() and character not in "eE")

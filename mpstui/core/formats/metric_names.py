@@ -310,6 +310,11 @@ class MetricNames:
         """Whether a name has come, and may still prove to be that of a metric."""
         return name in self._kept_back or (name in self._to_come and name not in self.shown)
 
+    def room_for(self, name: str) -> int:
+        """How many more values of a name are kept, should it prove to be a metric."""
+        first = self._kept_back.get(name)
+        return 0 if first is None else _MOST_KEPT_BACK - len(first.since)
+
     def decided_after(self, name: str, values: Sequence[float]) -> int:
         """How many of the next values of a name it takes until it proves to be a metric; 0 where they do not tell."""
         first = self._kept_back.get(name)

@@ -61,6 +61,11 @@ class Prose:
         """Whether the next line is one of it, unless that is a record."""
         return self._lines >= _BEGINS
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing was written since the last record."""
+        return self._lines == 0
+
     def interrupt(self) -> None:
         """A record of training was read."""
         self._lines, self._is_source = 0, False

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from .bars import find_bars
-from .bulk import NOTHING, SILENT, BulkReader, Examined
+from .bulk import NOTHING, BulkReader, Examined, Reading
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .counted import CountedLines
 from .facts import Facts, Openings
+from .followed import FollowedLines, text_of
 from .grammars import LineGrammar, all_grammars
 from .notices import SizesOfSets, SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
 from .points import LineReading, MetricPoint, Number, ParsedLog, Point, Standing
-from .prose import Prose
+from .prose import Prose, is_prose
 from .settings import Options, is_placed
+from .shape import LineShape
 from .thrift import SilentKinds, kind_of, passed_over
 from .tracker import Tracker
 
@@ -68,7 +70,6 @@ class LogReader:
         self._sizes = SizesOfSets()
         self._counted = CountedLines(self._general)
         self._forget()
-        self._latest = ""
         self._rank0 = False
         self._facts, self._openings = Facts(), Openings()
         self._like = ""
@@ -78,7 +79,18 @@ class LogReader:
         self._silent = SilentKinds()
         self._too_long = 0
         self._bulk = BulkReader(
-            self._tracker, self._examine_line, self._apply, self._pure, self._forget, self._interrupt
+            self._tracker,
+            Reading(
+                self._examine_line,
+                self._apply,
+                self._alone,
+                self._forget,
+                self._is_silent,
+                lambda: self._is_settled,
+                lambda: not self._counted.at_rest,
+                self._follow,
+                lambda: self._openings.first or "",
+            ),
         )
 
     def feed(self, data: bytes) -> list[MetricPoint]:
@@ -137,34 +149,70 @@ class LogReader:
         if not line or len(line) > PENDING_LIMIT:
             self._too_long += bool(line)
             return NOTHING
-        kind = kind_of(line)
-        if self._silent.has(kind) and self._at_rest:
-            return SILENT
+        if self._is_silent(line):
+            return NOTHING
+        self._show_followed()
         examined, at_rest = self._examine(decode_line(line)), self._at_rest
         silent = not examined.readings and examined.phase is None and examined.fact is None and not examined.claimed
-        self._silent.note(kind, silent=silent and at_rest and self._at_rest)
+        self._silent.note(kind_of(line), silent=silent and at_rest and self._at_rest)
         return examined
+
+    def _is_silent(self, line: bytes) -> bool:
+        return self._at_rest and self._silent.has(kind_of(line))
 
     @property
     def _at_rest(self) -> bool:
         """Whether no line above the next one changes what that says."""
         return self._facts.at_rest and not self._source.left and not self._prose.goes_on
 
-    def _pure(self, line: str) -> Sequence[LineReading] | None:
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the next line means what it says by itself, unless others like it wait."""
+        if any(grammar.is_open for grammar in self._opening):
+            return False
+        return self._at_rest and self._prose.at_rest and not self._options.has_words
+
+    def _alone(self, line: str) -> Sequence[LineReading] | None:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
-        if self._is_foreign(line):
+        if self._is_foreign(line) or (not self._rank0 and _OTHER_RANK.match(line)):
             return None
-        readings: Sequence[LineReading] | None
         if "%|" in line:
             drawn: list[LineReading] = []
-            readings = None if self._bars(line, drawn, self._bar_probes).strip() else drawn
-        else:
-            stripped = strip_prefix(strip_controls(line))
-            readings = self._read_line(self._probes, stripped) if stripped else None
-            readings = self._counted.alone(stripped, readings)
-        if readings is None or any(reading.grammar != self._latest for reading in readings):
-            return None
+            return None if self._bars(line, drawn, self._bar_probes).strip() else drawn
+        stripped = strip_prefix(strip_controls(line))
+        memories = [dict(vars(grammar)) for grammar in self._probes]
+        readings = self._read_line(self._probes, stripped) if stripped and not is_prose(stripped) else None
+        if not readings:
+            return readings
+        for grammar, memory in zip(self._probes, memories, strict=True):
+            if grammar.name == readings[0].grammar and vars(grammar) != memory:
+                fresh = type(grammar)()
+                fresh.read(stripped)
+                if vars(fresh) != vars(grammar):
+                    return None  # it remembers more than the newest of such lines
+        readings, waits = self._counted.alone(stripped, readings)
+        if waits or not any(map(is_placed, readings)):
+            told = Options(set())
+            told.read(stripped, readings, placed=False)
+            begins = stripped == line.rstrip() and self._openings.first is not None
+            if told.has_words or (not begins and self._openings.may_be_first(stripped)):
+                return None
         return readings
+
+    def _follow(self, lines: Sequence[tuple[LineShape, bytes]]) -> None:
+        """Lines were read by their shape."""
+        self._followed.take(lines)
+        if self._followed.are_many:
+            self._show_followed()
+        loss = next(((shape, line) for shape, line in reversed(lines) if shape.template.loss is not None), None)
+        if loss is not None:
+            self._note_loss(loss[0].template, text_of(loss[1]))
+
+    def _show_followed(self) -> None:
+        """Let what goes on over lines see those that were read by their shape."""
+        self._followed.show(
+            self._options, self._openings, self._grammars, lambda one, line: self._read_line([one], line)
+        )
 
     def _examine(self, text: str) -> Examined:
         if len(text) > MAX_LINE:
@@ -186,6 +234,7 @@ class LogReader:
             return NOTHING if fact is None else Examined((), None, "", fact)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         found = self._counted.as_meant(line, found)
+        earlier, held_back = self._counted.earlier, self._counted.held_back
         found = self._options.as_meant(line, found)
         found = self._prose.read(line, found)
         if fact is not None and fact.device and self._prose.goes_on:
@@ -203,7 +252,7 @@ class LogReader:
                 phase = None  # ``**Final answer:**``
             return Examined(readings, phase, line, fact, claimed)
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
-        return Examined([*readings, *found], phase, line, fact, claimed)
+        return Examined([*readings, *found], phase, line, fact, claimed, earlier, held_back)
 
     def _general(self, line: str) -> Sequence[LineReading] | None:
         """What any program's line says by itself."""
@@ -248,12 +297,14 @@ class LogReader:
         self._grammars = [grammar for grammar in self._grammars if type(grammar) not in self._broken]
         self._probes = [grammar for grammar in self._probes if type(grammar) not in self._broken]
         self._bar_grammars, self._bar_probes = _bar_readers(self._grammars), _bar_readers(self._probes)
+        self._opening = _opening(self._grammars)
 
     def _forget(self) -> None:
         """Forget what the lines above have begun: a table, a dictionary, a traceback."""
         self._grammars = [grammar for grammar in self._all_grammars() if type(grammar) not in self._broken]
-        self._bar_grammars = _bar_readers(self._grammars)
+        self._bar_grammars, self._opening = _bar_readers(self._grammars), _opening(self._grammars)
         self._source = SourceLines()
+        self._followed = FollowedLines()
         self._interrupt()
 
     def _interrupt(self) -> Sequence[MetricPoint]:
@@ -270,16 +321,19 @@ class LogReader:
             if point is not None:
                 points.append(point)
             if reading.loss is not None:
-                self._latest = reading.grammar
-                decimals = _decimals(examined.line)  # none behind a bar, but Keras draws its own in the line
-                self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
-                self._exponent = _EXPONENT.search(examined.line.rstrip()[-5:]) is not None
-                self._like = examined.line
+                self._note_loss(reading, examined.line)
         if examined.phase is not None:
             self._tracker.banner(examined.phase)
         if examined.fact is not None:
             self._tracker.learn(examined.fact)
         return points
+
+    def _note_loss(self, reading: LineReading, line: str) -> None:
+        """A line with a loss: a last one without its end is compared with it."""
+        decimals = _decimals(line)  # none behind a bar, but Keras draws its own in the line
+        self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
+        self._exponent = _EXPONENT.search(line.rstrip()[-5:]) is not None
+        self._like = line
 
     def _is_foreign(self, text: str) -> bool:
         """Footers of other tools, exceptions, and what ranks other than the first repeat."""
@@ -295,6 +349,11 @@ class LogReader:
 
 def _bar_readers(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
     return [grammar for grammar in grammars if type(grammar).read_bar is not LineGrammar.read_bar]
+
+
+def _opening(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
+    """Those of which something may go on over lines."""
+    return [grammar for grammar in grammars if type(grammar).is_open is not LineGrammar.is_open]
 
 
 def _decimals(line: str) -> int:

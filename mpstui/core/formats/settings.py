@@ -109,6 +109,11 @@ class Options:
         self._row: list[str] = []
         self._lines = self._words = 0
 
+    @property
+    def has_words(self) -> bool:
+        """Whether an option among the lines above has a value that no measure has."""
+        return self._words > 0
+
     def interrupt(self) -> None:
         """What comes next does not follow what came before."""
         if self._lines:

@@ -1,21 +1,20 @@
 """Reading at the speed of a regular expression: the shape of a log's own lines, learned and then matched in bulk.
 
-A log of a gigabyte is ten million lines of one shape. The shape is learned from one line that a stateless grammar has
+A log of a gigabyte is ten million lines of a few shapes. A shape is learned from one line that a stateless grammar has
 read: every number in it is changed in turn, and what changes in the reading tells what the number is. The numbers then
-become groups of one expression, which is run over megabytes at once. Nothing is trusted that was not checked: a slot
-whose value does not arrive unchanged in the reading spoils the shape, the first lines are read both ways, and whatever
-the expression does not match goes the ordinary way.
+become groups of one expression. Nothing is trusted that was not checked: a slot whose value does not arrive unchanged
+in the reading spoils the shape, a form of number (without a fraction, below zero) that was not tried is not matched,
+the first lines are read both ways, and whatever the expression does not match goes the ordinary way.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import NamedTuple
 
-from .points import LineReading, MetricPoint, Number, PointColumns, parse_number
+from .points import NOWHERE, LineReading, Number, parse_number
 
 Read = Callable[[str], Sequence[LineReading] | None]
 PRINTED = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
@@ -26,18 +25,20 @@ _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _REAL = f"(?>-?{_WHOLE}(?:[.][0-9]{{1,30}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
 _OF_NO_MEANING = _REAL.replace(_WHOLE, "[0-9]{1,20}")
 """Also of a date or a time."""
+_PARTS = re.compile(r"(?P<sign>[-+]?)(?P<whole>[\d,]{1,40})(?P<fraction>\.\d{1,40})?(?P<exponent>[eE][-+]?\d{1,9})?")
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
 """Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
+_SINGLE = ("loss", "learning_rate", "throughput")
 _PADDED_BEHIND = ("[", "(", "/")
 _MAYBE_PADDED_BEHIND = (*_PADDED_BEHIND, "{", "<", "=", ":", "|", "#")
 _MAX_SLOTS = 60
 _MAX_LENGTH = 2000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LineShape:
     """An expression for lines of one shape, learned from one of them, and what its groups mean."""
 
@@ -45,77 +46,128 @@ class LineShape:
     pattern: re.Pattern[bytes]
     targets: tuple[tuple[str, ...], ...]
     """For every group of ``pattern`` the fields of the reading it sets: ``epoch``, ``loss``, ``metrics.NAME`` ..."""
+    waits_as: bytes = b""
+    """Not empty where such a line is counted by the next one if that looks the same: how it looks."""
 
     def column(self, field: str) -> int | None:
         """The group that sets ``field``."""
         return next((i for i, fields in enumerate(self.targets) if field in fields), None)
 
-    def reading(self, line: bytes) -> LineReading | None:
-        """The reading of one line; None when it does not fit."""
-        match = self.pattern.match(line)
-        return None if match is None else self.row_reading(match.groups())
-
-    def row_reading(self, row: Sequence[bytes]) -> LineReading | None:
+    def row_reading(self, row: Sequence[bytes]) -> LineReading:
         """The reading of one row of texts, one for each group."""
         values: dict[str, Number] = {}
         for fields, text in zip(self.targets, row, strict=True):
             number = parse_number(text.decode())
-            if number is None:
-                return None
-            values.update(dict.fromkeys(fields, number))
-        template = self.template
+            if number is not None:
+                values |= dict.fromkeys(fields, number)
+        template, at = self.template, values.get
         counters = {name: values[name] for name in _COUNTERS if name in values}
-        single = {name: float(values[name]) for name in ("loss", "learning_rate", "throughput") if name in values}
-        metrics = {name: float(values.get(f"metrics.{name}", old)) for name, old in template.metrics.items()}
-        other = {name: float(values.get(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
+        metrics = {name: float(at(f"metrics.{name}", old)) for name, old in template.metrics.items()}
+        other = {name: float(at(f"eval_metrics.{name}", old)) for name, old in template.eval_metrics.items()}
+        loss, rate, speed = (values.get(name, getattr(template, name)) for name in _SINGLE)
         return replace(
             template,
             counters=template.counters._replace(**counters),
-            loss=single.get("loss", template.loss),
-            learning_rate=single.get("learning_rate", template.learning_rate),
-            throughput=single.get("throughput", template.throughput),
+            loss=loss if loss is None else float(loss),
+            learning_rate=rate if rate is None else float(rate),
+            throughput=speed if speed is None else float(speed),
             metrics=metrics,
             eval_metrics=other,
         )
 
 
-def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED) -> LineShape | None:
-    """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers."""
+class _Slot(NamedTuple):
+    """One number of the line: what it sets, and in which forms it was seen to set the same."""
+
+    fields: frozenset[str]
+    pattern: str
+
+
+def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED, unlike: str = "") -> LineShape | None:
+    """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers.
+
+    ``unlike``: what begins so is no line of the shape.
+    """
     text = line.decode(errors="replace")
     if len(line) > _MAX_LENGTH or not _DRAWING.sub("", text).isascii():
         return None
     template = _single(read(text))
     drawn = [match.span() for match in _DRAWING.finditer(text)]
-    slots = [slot for slot in number.finditer(text) if not any(a <= slot.start() < b for a, b in drawn)]
-    if template is None or template.loss is None or not 0 < len(slots) <= _MAX_SLOTS:
+    found = [slot for slot in number.finditer(text) if not any(a <= slot.start() < b for a, b in drawn)]
+    if template is None or not _is_of_one_line(template) or not 0 < len(found) <= _MAX_SLOTS:
         return None
-    meanings = [_meaning(text, slot, template, read) for slot in slots]
-    targets = [fields for fields in meanings if fields]
-    known = {field for fields in targets for field in fields}
-    if "loss" not in known or any(getattr(template.counters, f) is not None and f not in known for f in _COUNTERS):
+    slots = [_slot_of(text, slot, template, read, strict=number is NUMBER) for slot in found]
+    known = frozenset[str]().union(*(slot.fields for slot in slots if slot is not None))
+    if not {name for name in (*_COUNTERS, "loss") if _values(template)[name] is not None} <= known:
         return None
     return LineShape(
         template,
-        _expression(text, slots, meanings, strict=number is NUMBER),
-        tuple(tuple(sorted(fields)) for fields in targets),
+        _expression(text, found, slots, unlike),
+        tuple(tuple(sorted(slot.fields)) for slot in slots if slot is not None and slot.fields),
     )
 
 
-def _meaning(text: str, slot: re.Match[str], template: LineReading, read: Read) -> set[str] | None:
-    """The fields that a number sets; an empty set when it sets none, None when it must stay as it is."""
-    fields, before = set[str](), _values(template)
-    number = slot.group()
-    digits = [at for at, character in enumerate(re.split("[eE]", number)[0]) if character.isdigit()]
-    for at in {digits[0], digits[-1]}:
-        other = number[:at] + ("1" if number[at] != "1" else "2") + number[at + 1 :]
+def _is_of_one_line(reading: LineReading) -> bool:
+    """Whether a reading says what the line measured, and nothing that other lines have to tell the sense of."""
+    depends = reading.plan or reading.bare or reading.brief or reading.restart or reading.epoch_done
+    return not depends and reading.under_way is None and reading.told_step is None
+
+
+def _slot_of(text: str, slot: re.Match[str], template: LineReading, read: Read, *, strict: bool) -> _Slot | None:
+    """What a number sets and how it may be printed; None when it must stay as it is."""
+    number, before = slot.group(), _values(template)
+
+    def moved(other: str) -> frozenset[str] | None:
+        """The fields that another number sets in its place; None when the line says something else then."""
         changed = _single(read(text[: slot.start()] + other + text[slot.end() :]))
         if changed is None or _kind(changed) != _kind(template):
             return None
-        moved = {name: value for name, value in _values(changed).items() if value != before[name]}
-        if any(value != parse_number(other) for value in moved.values()):
-            return None
-        fields |= moved.keys()
-    return None if fields & set(_PLANNED) else fields
+        value = parse_number(other)
+        now = {name: told for name, told in _values(changed).items() if told != before[name]}
+        same = all(told == value and (name not in _COUNTERS or type(told) is type(value)) for name, told in now.items())
+        return frozenset(now) if same else None
+
+    digits = [at for at, character in enumerate(re.split("[eE]", number)[0]) if character.isdigit()]
+    found = [
+        moved(number[:at] + ("1" if number[at] != "1" else "2") + number[at + 1 :]) for at in {digits[0], digits[-1]}
+    ]
+    fields = frozenset[str]().union(*(one for one in found if one is not None))
+    if None in found or fields & set(_PLANNED):
+        return None
+    if strict:
+        return _Slot(fields, (_WHOLE if number.isdigit() else _REAL) if fields else _OF_NO_MEANING)
+    counted = [name for name in _COUNTERS if name in fields]
+    totals = [getattr(template.counters, f"{name}s") for name in counted]
+    special = (
+        ["0", *(str(total) for total in totals if total is not None)] if counted else ["0.0", "1.0"] if fields else []
+    )
+    if any(moved(one) not in (fields, frozenset()) for one in special):
+        return None  # the first or the last says more
+    return _Slot(fields, _forms(text, slot, lambda other: moved(other) == fields, counts=not fields or bool(counted)))
+
+
+def _forms(text: str, slot: re.Match[str], reads: Callable[[str], bool], *, counts: bool) -> str:
+    """The expression for a number in every form that ``reads`` alike; ``counts``: a whole one stays whole."""
+    number, parts = slot.group(), _PARTS.fullmatch(slot.group())
+    # Possessive where the text behind the number cannot be part of one: nothing is tried twice then.
+    once = "" if re.match("[0-9.,eE]", text[slot.end() : slot.end() + 1]) else "+"
+    if parts is None or (number.isdigit() and counts):
+        return f"[0-9]{{1,20}}{once}"
+    sign, whole, fraction, exponent = (parts[name] or "" for name in ("sign", "whole", "fraction", "exponent"))
+    if "," in whole:
+        return f"[0-9]{{1,3}}(?:,[0-9]{{3}}){{{0 if reads('37' + fraction) else 1},6}}" + (
+            "[.][0-9]{1,12}" if fraction else ""
+        )
+    other = "37" if whole != "37" else "41"
+
+    def part(pattern: str, there: str, changed: str) -> str:
+        """Optional where the number is read alike with and without it."""
+        return f"(?:{pattern})?{once}" if reads(changed) else pattern if there else ""
+
+    minus = part("-", sign, f"{'' if sign else '-'}{other}{fraction}{exponent}") if sign != "+" else "[+]"
+    point = part(f"[.][0-9]{{1,30}}{once}", fraction, f"{sign}{other}{'' if fraction else '.25'}{exponent}")
+    power = part(f"[eE][-+]?[0-9]{{1,3}}{once}", exponent, f"{sign}{other}{fraction}{'' if exponent else 'e-05'}")
+    return f"{minus}[0-9]{{1,20}}{once}{point}{power}"
 
 
 def _single(readings: Sequence[LineReading] | None) -> LineReading | None:
@@ -123,41 +175,37 @@ def _single(readings: Sequence[LineReading] | None) -> LineReading | None:
 
 
 def _kind(reading: LineReading) -> tuple[object, ...]:
-    names = (reading.metrics.keys(), reading.eval_metrics.keys())
-    return (reading.grammar, reading.series, reading.phase, reading.loss_name, *names)
+    """All of a reading but its numbers."""
+    names = (tuple(reading.metrics), tuple(reading.eval_metrics))
+    told = tuple(name for name in _SINGLE if getattr(reading, name) is not None)
+    bare = replace(
+        reading, counters=NOWHERE, loss=None, learning_rate=None, throughput=None, metrics={}, eval_metrics={}
+    )
+    return (bare, names, told, tuple(value is None for value in reading.counters))
 
 
 def _values(reading: LineReading) -> dict[str, Number | None]:
     """What a reading holds, by field."""
-    single = {name: getattr(reading, name) for name in ("loss", "learning_rate", "throughput")}
+    single = {name: getattr(reading, name) for name in _SINGLE}
     metrics = {f"metrics.{name}": value for name, value in reading.metrics.items()}
     other = {f"eval_metrics.{name}": value for name, value in reading.eval_metrics.items()}
     return {**reading.counters._asdict(), **single, **metrics, **other}
 
 
 def _expression(
-    text: str, slots: Sequence[re.Match[str]], meanings: Sequence[set[str] | None], *, strict: bool
+    text: str, found: Sequence[re.Match[str]], slots: Sequence[_Slot | None], unlike: str
 ) -> re.Pattern[bytes]:
     """The line as a pattern: each number that means something is a group; another may vary, or must stay (None)."""
     parts: list[str] = []
     position = 0
-    for slot, fields in zip(slots, meanings, strict=True):
-        parts.append(_literal_expression(text[position : slot.start()]))
-        position, number = slot.end(), slot.group()
-        if fields is None:
-            parts.append(re.escape(number))
-            continue
-        if strict:
-            parts.append(f"({_WHOLE if number.isdigit() else _REAL})" if fields else _OF_NO_MEANING)
-            continue
-        has_commas = not number.isdigit() and "," in number
-        characters, longest = ("0-9", 20) if number.isdigit() else ("0-9,", 24) if has_commas else ("-+0-9.eE", 30)
-        # Possessive where the text behind the number cannot be part of one: nothing is tried twice then.
-        possessive = "" if re.match(f"[{characters}]", text[position : position + 1]) else "+"
-        body = f"[{characters}]{{1,{longest}}}{possessive}" + ("(?:[.][0-9]{1,12})?" if has_commas else "")
-        parts.append(f"({body})" if fields else body)
+    for match, slot in zip(found, slots, strict=True):
+        parts.append(_literal_expression(text[position : match.start()]))
+        position = match.end()
+        number = re.escape(match.group()) if slot is None else slot.pattern
+        parts.append(f"({number})" if slot is not None and slot.fields else f"(?:{number})")
     parts.append(_literal_expression(text[position:]))
-    return re.compile(("^" + "".join(parts) + "$").encode(), re.MULTILINE)
+    start = f"^(?!{re.escape(unlike)})" if unlike else "^"
+    return re.compile((start + "".join(parts) + "$").encode(), re.MULTILINE)
 
 
 def _literal_expression(text: str) -> str:
@@ -177,73 +225,3 @@ def _literal_expression(text: str) -> str:
     full = bare.endswith(_MAYBE_PADDED_BEHIND if padded else _PADDED_BEHIND)
     padding = " {0,16}+" if full else " {1,16}+" if padded else ""
     return "".join(parts) + re.escape(bare) + padding
-
-
-_MOST_REMEMBERED = 1 << 12
-
-
-class Floats:
-    """Numbers by their text. Losses are printed with a few digits, so that most of them were converted before."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, float] = {}
-
-    def of(self, column: Sequence[bytes]) -> list[float]:
-        """A column of numbers; raises ValueError when one is none."""
-        first = column[0]
-        if first == column[-1] and column.count(first) == len(column):
-            return [self._convert(first)] * len(column)
-        values = list(map(self._known.get, column))
-        if None in values:
-            return [self._convert(text) if value is None else value for text, value in zip(column, values, strict=True)]
-        return cast("list[float]", values)
-
-    def _convert(self, text: bytes) -> float:
-        value = self._known.get(text)
-        if value is None:
-            number = parse_number(text.decode())
-            if number is None:
-                raise ValueError(text)
-            if len(self._known) >= _MOST_REMEMBERED:
-                self._known.clear()
-            value = self._known[text] = float(number)
-        return value
-
-    def all_of(self, shape: LineShape, columns: Sequence[Sequence[bytes]]) -> dict[str, list[float]]:
-        """The columns by the field of the reading that each sets; raises like `of`."""
-        found: dict[str, list[float]] = {}
-        for fields, column in zip(shape.targets, columns, strict=True):
-            if not {"step", "epoch_step"} & set(fields):
-                values = self.of(column)
-                found.update(dict.fromkeys(fields, values))
-        return found
-
-
-def columns_of(
-    last: MetricPoint, losses: Sequence[float], steps: Sequence[float] | None, told: Mapping[str, Sequence[float]]
-) -> PointColumns:
-    """Readings that simply go on, as columns.
-
-    Args:
-        last: the newest of them, placed.
-        steps: the finest counter of each, if they have one of their own.
-        told: what the readings say beside: ``epoch``, ``learning_rate``, the metrics by the names that are shown.
-    """
-    count = len(losses)
-    values = {name: told.get(name) or [value] * count for name, value in {**last.metrics, **last.eval_metrics}.items()}
-    rate, epoch, whole = last.learning_rate, last.counters.epoch, last.run_step
-    if whole is None:
-        run_steps: Sequence[float] | None = None
-    elif steps is None:
-        run_steps = [whole] * count
-    else:  # those of an epoch are moved behind the epochs before
-        offset = whole - steps[-1]
-        run_steps = [step + offset for step in steps] if offset else steps
-    return PointColumns(
-        newest=last,
-        steps=run_steps,
-        epochs=told.get("epoch") or [math.nan if epoch is None else float(epoch)] * count,
-        losses=losses,
-        rates=None if rate is None else told.get("learning_rate") or [rate] * count,
-        values=values,
-    )

@@ -59,8 +59,6 @@ class LineChoice:
         """Lines that were not read."""
         self.gap = False
         """Whether that has just happened; whoever joins lines to those above sets it back."""
-        self.position = 0
-        """Behind the line that was chosen last, in the text that it was chosen from."""
         self._left = float(RESERVE)
         self._newest = False
 
@@ -87,7 +85,7 @@ class LineChoice:
 
     def of(self, text: bytes) -> Iterator[bytes]:
         """The lines of ``text`` that are to be read; `spend` is told what they cost."""
-        self._left = min(RESERVE, self._left + len(text) / _EARNED_BYTES)
+        self.earn(len(text))
         position, size = 0, len(text)
         while position < size:
             if self.exhausted:
@@ -96,8 +94,12 @@ class LineChoice:
             end = text.find(b"\n", position)
             end = size if end < 0 else end
             line = text[position:end]
-            self.position = position = end + 1
+            position = end + 1
             yield line
+
+    def earn(self, size: int) -> None:
+        """So many bytes have come."""
+        self._left = min(RESERVE, self._left + size / _EARNED_BYTES)
 
     def each(self, text: bytes) -> Iterator[bytes]:
         """The lines of ``text`` that are to be read, where each stands for itself and costs what a line does."""

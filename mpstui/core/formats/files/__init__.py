@@ -20,7 +20,7 @@ from ....wire import storage
 from ...follow import LONGEST_LINE_BYTES, LineTail
 from ...model.errors import OperationError, UsageError
 from ...model.plugins import METRIC_FILES, discovered
-from ..bulk import NOTHING, BulkReader, Examined
+from ..bulk import NOTHING, BulkReader, Examined, Reading
 from ..points import LineReading, MetricPoint, ParsedLog, Point, Priority
 from ..records import read_record
 from ..shape import NUMBER
@@ -152,7 +152,7 @@ class GrowingLines(Records):
     def start_over(self) -> None:
         """The file is another one now."""
         self._tracker, self._too_long = Tracker(), 0
-        self._bulk = BulkReader(self._tracker, self._examine, self._place, self._read, lambda: None, number=NUMBER)
+        self._bulk = BulkReader(self._tracker, Reading(self._examine, self._place, self._read, number=NUMBER))
 
     def _growth(self, limit: int | None) -> Iterator[bytes]:
         while True:

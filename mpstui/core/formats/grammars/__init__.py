@@ -55,6 +55,11 @@ class LineGrammar:
         """
         raise NotImplementedError
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may be read as more of what one before has begun, whatever else it could be."""
+        return False
+
     def read_bar(self, frame: BarFrame) -> LineReading | None:
         """The reading of a progress bar's frame; None when the bar is not this grammar's."""
         return None

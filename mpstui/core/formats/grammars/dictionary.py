@@ -69,6 +69,10 @@ class Dictionary(LineGrammar):
         self._open = ""
         self._lines = 0
 
+    @property
+    def is_open(self) -> bool:
+        return bool(self._open)
+
     def read(self, line: str) -> Sequence[LineReading] | None:
         """Every dictionary of the line that says something; one that is printed over several lines with its last."""
         if self._open:

@@ -48,6 +48,10 @@ class Lightning(LineGrammar):
         self._name = ""
         """The last word so far, whose value is on the next line."""
 
+    @property
+    def is_open(self) -> bool:
+        return self._at != NOWHERE
+
     def read(self, line: str) -> Sequence[LineReading] | None:
         """A bar, and what goes on of one."""
         if line.startswith("Epoch ") and (bar := _BAR.match(line)):
