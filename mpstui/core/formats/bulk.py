@@ -142,7 +142,7 @@ class Shapes:
     def doubt(self, line: bytes, examined: Examined) -> None:
         """A line of a trusted shape that waits for others like it was examined: does it still?"""
         found = self.match(line)
-        if found is not None and not examined.held_back:
+        if found is not None and found[0].waits_as and not examined.held_back:
             self.trusted.remove(found[0])
             self._then.clear()
 
@@ -216,8 +216,8 @@ class BulkReader:
         for at, line in enumerate(lines):
             found = match(line) if ready else None
             if found is not None:
-                waits = found[0].waits_as
-                if not (waits and run and run[-1][0].waits_as == waits):
+                waiting = run[-1][0].waits_as if run else b""
+                if not waiting or (waiting != found[0].waits_as and b"%|" not in line):  # a bar lets it wait on
                     run.append(found)
                     continue
             elif not line:

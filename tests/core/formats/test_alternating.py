@@ -72,6 +72,7 @@ def _among(names: tuple[str, ...], *between: str) -> bytes:
         ("model: resnet", "optimizer: adam", "accuracy: 0.5", "a: 1", "b: 2", "c: 3", "d: 4", "e: 5", "accuracy: 0.7"),
         ("Traceback (most recent call last):", '  File "a.py", line 3', "ValueError: no"),
         ("12 * $2 = $24", "12 * $2 = $24", "accuracy: 0.5"),
+        ("output #0: loss = 0.5 (of 3)", "\r 50%|#####     | 250/500 [00:01<00:10,  1.50it/s, loss=0.75]"),
         ("Validating...", "loss: 0.5 accuracy: 0.7"),
         ("[rank0]: step 9 loss 0.5", "[rank1]: step 9 loss 0.7"),
     ],
@@ -80,6 +81,11 @@ def test_what_goes_on_over_lines_is_not_torn(between: tuple[str, ...]) -> None:
     for names in (("step", "measure", "output"), ("epoch", "validation", "dictionary")):
         data = _among(names, *between)
         assert told(data, [9000] * 99, one_by_one=False) == told(data, [len(data)], one_by_one=True)
+
+
+def test_a_bar_is_read_before_a_line_that_waits() -> None:
+    data = _among(("bar", "step", "output of two", "bar"))
+    assert told(data, [len(data)], one_by_one=False) == told(data, [len(data)], one_by_one=True)
 
 
 def test_a_line_like_the_one_that_a_log_began_with_opens_another_launch() -> None:
