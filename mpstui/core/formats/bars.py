@@ -136,6 +136,7 @@ class TrackedBar:
     loss: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
     """What it shows where it shows no loss."""
+    told_step: Number | None = None
     votes: int = 0
     told: Number | None = None
     """Where it stood when a line last named an epoch of the same count."""
@@ -143,7 +144,12 @@ class TrackedBar:
     """How often in a row it has moved with the epoch."""
 
     def is_repeated_by(self, reading: LineReading) -> bool | None:
-        """Whether a frame shows the same values as the one before; None where either shows none to compare."""
+        """Whether a frame shows the same values as the one before; None where either shows none to compare.
+
+        A step of the run that is named behind the bar, ``env_step=120``, is one of them.
+        """
+        if reading.told_step is not None and reading.told_step != self.told_step:
+            return False
         if reading.loss is not None:
             return None if self.loss is None else reading.loss == self.loss
         if not (reading.metrics and self.values) or self.loss is not None:
@@ -197,7 +203,7 @@ class BarBook:
         bar.counters, bar.rank = reading.counters, max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss
-        bar.values = reading.metrics or bar.values
+        bar.values, bar.told_step = reading.metrics or bar.values, reading.told_step
         self._latest = bar
 
     def forget(self, reading: LineReading) -> bool:

@@ -250,16 +250,20 @@ def respelt(line: str) -> str:
         line = _COUNTERS.sub(r"\1 \4 \2 \5", line)
     if "top" in line or "Top" in line:
         line = _RANKED.sub(r"\1_\2_\3", line)
-    if "ast " in line or " over " in line or " per " in line:
-        line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
-    if ") " in line and line[-1:].isdigit():
-        line = _WINDOW_BEHIND.sub(" ", line)
+    line = _without_windows(line)
     line = _HYPHENED.sub(" ", line) if "-" in line else line
     if ":" in line and line[-1:].isdigit():
         line = _RUN_ON.sub(r"\1 ", line)
     if _GLUE.search(line):
         line = _GLUED.sub(r"\1 ", line)
     return line
+
+
+def _without_windows(line: str) -> str:
+    """Without the numbers that say over how much a value is an average."""
+    if "ast " in line or " over " in line or " per " in line:
+        line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
+    return _WINDOW_BEHIND.sub(" ", line) if ") " in line and line[-1:].isdigit() else line
 
 
 def _with_counter(line: str, cells: re.Match[str]) -> str:
