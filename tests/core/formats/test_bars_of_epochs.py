@@ -207,3 +207,40 @@ def test_a_step_that_begins_anew_with_each_epochs_bar_is_the_bars() -> None:
         for done in (10, 20)
     )
     assert [point.run_step for point in read(log)] == [10, 20, 110, 120, 210, 220]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Epoch (Loss={loss:.4f}): ",
+        "Epochs [train loss {loss:.4f}, lr 0.01]: ",
+        "Training epochs | loss: {loss:.4f}: ",
+        "epoch, loss={loss:.4f}: ",
+        "Epoch - Loss: {loss:.4f}: ",
+    ],
+)
+def test_a_bar_of_epochs_may_have_what_was_measured_in_its_title(title: str) -> None:
+    """The outer bar is drawn again with each batch, within an epoch and at its end."""
+    log = bar(0, 40, "Epoch: ") + "\n"
+    for epoch in range(3):
+        for batch in range(1, 6):
+            log += "\r" + bar(epoch, 40, title.format(loss=5 / (1 + 5 * epoch + batch))) + "\n"
+            log += "\r" + bar(batch, 5, "Batches: ") + "\x1b[A"
+        log += "\r" + bar(epoch + 1, 40, title.format(loss=5 / (6 + 5 * epoch))) + "\n"
+    reader = LogReader()
+    points = reader.feed(log.encode())
+    found = reader.summary()
+    assert (found.epoch, found.epochs, found.train_loss and found.train_loss.last) == (3, 40, 0.3125)
+    assert {point.counters.epoch_steps for point in points} == {None, 5}
+
+
+def test_a_bar_whose_title_names_the_epoch_counts_its_batches() -> None:
+    (point,) = read(bar(5, 40, "Epoch [3] (loss 0.5): ") + "\n")
+    assert (point.counters.epoch, point.counters.epoch_step, point.counters.epoch_steps) == (3, 5, 40)
+
+
+def test_a_bar_of_batches_leads_a_longer_one_that_says_not_what_it_does() -> None:
+    log = "".join(bar(done, 5, "Batches: ") + "\r" for done in range(1, 6)) + "\n"
+    reader = LogReader()
+    reader.feed((log + "".join(bar(done, 50, "") + "\r" for done in (20, 42)) + "\n").encode())
+    assert (reader.summary().step, reader.summary().steps) == (5, 5)

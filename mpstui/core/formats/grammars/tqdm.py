@@ -17,8 +17,10 @@ from ..points import Counters, LineReading, Number, Priority, series_name
 from . import Example, LineGrammar
 
 _EPOCH_LOOP = re.compile(
-    r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?$"
+    r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?"
+    r"(?:\s{0,2}[(\[{|,;-]\s{0,2}[a-z][a-z _/.]{0,30}[=:]?\s?[-+]?\d[^\n]{0,200})?$"
 )
+"""With what was measured behind it, ``Epoch (Loss=0.3)``."""
 _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
