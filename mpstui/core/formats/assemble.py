@@ -174,6 +174,7 @@ def _values_of(line: str, pairs: Sequence[Pair], told: Container[Pair], *, of_it
         if pair.key and pair.name.role in _VALUES and pair not in told and not _opens_list(pairs[at : at + 4])
         if not of_item or "." in pair.text or is_measure(pair.key)
         if not (pair.bracketed and pair.marked and _goes_on_below(line, pair))
+        if pair.bracketed or not _counts_a_phase(pair)
     ]
 
 
@@ -316,7 +317,7 @@ def _is_named(pair: Pair) -> bool:
         return False
     if pair.name.role is Role.OTHER and (pair.unit in _OF_MACHINE or pair.is_rate):
         return False  # a time, an amount of memory, a speed
-    if not pair.marked and _CLOCK.match(pair.text):
+    if (not pair.marked and _CLOCK.match(pair.text)) or _counts_a_phase(pair):
         return False
     if pair.name.role is Role.LOSS and pair.unit in _SECONDS:
         return False  # ``Cost: 715.7 sec``
@@ -326,6 +327,12 @@ def _is_named(pair: Pair) -> bool:
     if key.endswith(" to") and key.count(" ") > 1:
         return False  # ``setting loss scale to: 64.0``
     return pair.marked or not (key.endswith(_GOES_ON) or key.startswith(_STANDS_IN) or pair.counts_things)
+
+
+def _counts_a_phase(pair: Pair) -> bool:
+    """``Training: 720 samples``, ``Training [2][ 5/23]``: a whole number behind the phase alone is no measure of it."""
+    counts = pair.text.replace(",", "").isdigit() and not pair.total and pair.unit != "%"
+    return counts and bool(pair.key) and (_SCOPE_WORDS | {"set"}).issuperset(words_of(pair.key))
 
 
 def _of_evaluation(pair: Pair) -> bool:

@@ -244,6 +244,12 @@ _OF_THE_BEST = re.compile(r"(?i)\W{0,8}(?:the )?(?P<which>best|final) [^:=\n]{3,
 """``Best model at step 7000:``, above what that had come to."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _ON_SO_MANY = re.compile(r"(?i)\W{0,8}(?P<phase>train|validat|evaluat|test)(?:ing|e)? on \d{1,12} \w{2,20}\W{0,3}\Z")
+_SO_MANY = re.compile(
+    r"(?i)\W{0,8}(?P<phase>train|validat|evaluat|val|eval|test|dev)[a-z]{0,5}(?: (?:set|phase|data|step))?"
+    r"(?:\s?[:=(]|\s[-|])\s{0,4}\d[\d,]{0,12} (?:(?:[a-z]{3,10} ){0,2}(?:samples|examples|images|batches|sequences"
+    r"|sentences|clips|videos|graphs|items|pairs|patches|slices|volumes|episodes))\b[^:=]{0,60}:?\Z"
+)
+"""``Validation: 80 samples (32 per mini-batch)``."""
 _OF_FOLDS = frozenset(("cross", "fold", "folds", "kfold"))
 _MAX_LENGTH = 90
 
@@ -259,6 +265,8 @@ class Announcement(NamedTuple):
     """Whether the records of all epochs that follow are meant."""
     repeats: str = ""
     """What follows was told before, or is of no epoch: what the ``best`` or the ``final`` model had come to."""
+    of_samples: bool = False
+    """It says how much there is: before anything was trained that is the size of a set."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -275,11 +283,15 @@ class SizesOfSets:
 
     def read(self, line: str) -> bool:
         """Whether the next line is one of an evaluation in such a list."""
-        match = _ON_SO_MANY.match(line) if " on " in line else None
+        match = _ON_SO_MANY.match(line) if " on " in line else _SO_MANY.match(line)
         trains = match is not None and match["phase"].lower() == "train"
         listed = match is not None and not trains and self._lists
         self._lists = trains or listed
         return listed
+
+    def interrupt(self) -> None:
+        """A record has come between: the next line heads what it is said to be of."""
+        self._lists = False
 
 
 def announced(line: str) -> Announcement | None:
@@ -290,6 +302,9 @@ def announced(line: str) -> Announcement | None:
         return None  # ``"eval": {`` heads options
     if "eport" in line and _REPORTS_VALIDATION.search(line):
         return Announcement(Phase.EVAL, sure=True, lasting=True)
+    if (counted := _SO_MANY.match(line)) is not None:
+        trains = counted["phase"].lower() == "train"
+        return Announcement(Phase.TRAIN if trains else Phase.EVAL, sure=False, of_samples=True)
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
     words, numbered = words_of(line), _OF_EPOCH.match(line)
     summary = _OF_THE_BEST.match(line)

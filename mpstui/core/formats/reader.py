@@ -251,6 +251,7 @@ class LogReader:
             if phase is not None and phase.repeats and self._prose.goes_on:
                 phase = None  # ``**Final answer:**``
             return Examined(readings, phase, line, fact, claimed)
+        self._sizes.interrupt()
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
         return Examined([*readings, *found], phase, line, fact, claimed, earlier, held_back)
 
@@ -311,6 +312,7 @@ class LogReader:
         """End what lines in a row have begun; the points of those that have waited for others like them."""
         self._options.interrupt()
         self._prose.interrupt()
+        self._sizes.interrupt()
         return self._apply(Examined(self._counted.release(), None, ""))
 
     def _apply(self, examined: Examined) -> Sequence[MetricPoint]:

@@ -153,7 +153,7 @@ class Tracker:
     def banner(self, announcement: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
         self._reports_validation = self._reports_validation or announcement.lasting
-        if not announcement.lasting:
+        if not announcement.lasting and (self._trained or not announcement.of_samples):
             self._banner = Banner(
                 announcement.phase, announcement.sure, announcement.epoch, repeats=announcement.repeats
             )

@@ -288,3 +288,39 @@ def test_what_no_word_claims_in_the_summary_of_a_test_is_no_point_of_the_validat
     points = reader.feed(f"{epochs}| End of training | test loss 2.75 | n100 0.40 | r20 0.35 |\n".encode())
     found = {name: value for point in points for name, value in {**point.metrics, **point.eval_metrics}.items()}
     assert found == {"loss": 1.5, "valid loss": 2.5, "n100": 0.515, "r20": 0.525, "test loss": 2.75}
+
+
+HEADS = (
+    ("Training: {n} samples (32 per mini-batch)", "Validation: {m} samples (32 per mini-batch)"),
+    ("Train: {n} images", "Val: {m} images"),
+    ("Training on {n} samples", "Validating on {m} samples"),
+    ("Training ({n} samples)", "Testing ({m} samples):"),
+    ("-- Train - {n} batches", "-- Eval - {m} batches"),
+    ("TRAIN: {n:,} examples, shuffled", "TEST: {m:,} examples, in order"),
+    ("Train set: {n} training samples", "Dev set: {m} held out samples"),
+)
+
+
+@pytest.mark.parametrize("sizes", [True, False])
+@pytest.mark.parametrize(("trains", "evaluates"), HEADS)
+def test_a_heading_with_the_number_of_samples_says_what_the_summary_below_it_is_of(
+    trains: str, evaluates: str, sizes: bool
+) -> None:
+    """In front of everything it is the size of a set."""
+    heads = [one.format(n=7200, m=1800) for one in (trains, evaluates)]
+    lines = heads if sizes else []
+    for n in range(3):
+        steps = [
+            f"Training [{n}][{at:5d}/  225]   Loss 2.{9 - n}{at % 7}   Top1 1{n}.{at % 7}5" for at in (50, 100, 150)
+        ]
+        lines += [f">>>>>>>> Epoch   {n}", heads[0], *steps, f"==> Top1: 1{n}.5    Loss: 2.{9 - n}05", ""]
+        lines += [heads[1], f"==> Top1: 2{n}.5    Loss: 3.{9 - n}05", ""]
+    text = "\n".join([*lines, ""]).encode()
+    reader, at_once = LogReader(), LogReader()
+    points = reader.feed(text)
+    at_once.take(text)
+    assert at_once.summary() == reader.summary()
+    evaluated = [point.eval_metrics for point in points if point.eval_metrics]
+    assert [sorted(one.values()) for one in evaluated] == [[3.905, 20.5], [3.805, 21.5], [3.705, 22.5]]
+    assert [point.loss for point in points if point.loss is not None and point.loss > 3] == []
+    assert {name.lower() for name in reader.summary().metrics} <= {"loss", "top1", "val loss", "val top1"}
