@@ -90,6 +90,8 @@ class PlannedTotals:
     def at(self, place: Counters) -> Counters:
         """The place with what is planned beside it; nothing is, where nothing has begun."""
         epochs, steps = self._planned.epochs, self._planned.steps
+        if epochs is steps is None:
+            return place
         if epochs is not None and (not place.positioned or or_zero(place.epoch) > epochs):
             epochs = None
         if steps is not None and (not place.positioned or self._rises > _MOST_RISES or or_zero(place.step) > steps):

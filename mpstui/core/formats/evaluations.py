@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from .loss_series import LossSeries, or_zero
@@ -212,6 +213,13 @@ def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, 
     )
 
 
+@lru_cache(maxsize=4096)
+def _is_loss_on_known_data(name: str) -> bool:
+    """Whether a name is that of a loss, and says of what data."""
+    words = words_of(name)
+    return not LOSS_WORDS.isdisjoint(words) and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words)
+
+
 class ToldAgain:
     """A loss that the next line tells again among others, ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
 
@@ -226,9 +234,7 @@ class ToldAgain:
         """Another line of training or of an evaluation: the one above, for the next."""
         told = {**reading.metrics, **reading.eval_metrics}
         name, value = next(iter(told.items()), ("", 0.0))
-        alone = len(told) == 1 and not reading.bar and not LOSS_WORDS.isdisjoint(words_of(name))
-        said = alone and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words_of(name))
-        self._above = (name, value) if said else None
+        self._above = (name, value) if len(told) == 1 and not reading.bar and _is_loss_on_known_data(name) else None
 
     def of(self, reading: LineReading) -> LineReading:
         """The reading without the loss that the line above has told, its other values measured on the same data."""

@@ -77,13 +77,14 @@ class Launches:
 
         A step of an evaluation may count its own batches; not where its measures stood beside a training loss.
         """
-        main, now = self._losses.primary, reading.counters
+        now = reading.counters
         if reading.bar or now.shown_step is None or not reading.eval_metrics:
             return False
         if reading.loss is not None:
             self._beside |= reading.eval_metrics.keys()
         if reading.phase is not Phase.EVAL or now.epoch is not None or not reading.eval_metrics.keys() <= self._beside:
             return False
+        main = self._losses.primary
         first_epoch = main is not None and or_zero(current.epoch) <= max(1, or_zero(main.start.epoch))
         return main is not None and first_epoch and not self._resumed and reopens(main, now)
 

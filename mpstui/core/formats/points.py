@@ -47,7 +47,7 @@ class Counters(NamedTuple):
 
     def or_else(self, held: Counters) -> Counters:
         """These counters; those that are unknown as ``held`` has them."""
-        return Counters._make([held[at] if own is None else own for at, own in enumerate(self)])
+        return held if self == NOWHERE else Counters(*[held[at] if own is None else own for at, own in enumerate(self)])
 
     def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
