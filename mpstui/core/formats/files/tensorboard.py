@@ -35,6 +35,10 @@ _SCALAR = re.compile(
     rb"(?s)([\x10-\xff])\0{7}.{4}\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?"
     rb"\x2a[\x00-\x7f]\x0a[\x00-\x7f]\x0a[\x01-\x7f]([ -~]{1,100})\x15(.{4}).{4}"
 )
+# One of several values in a record, as most of them are: its length, the tag's length, the tag, the number.
+_VALUE = re.compile(rb"(?s)\x0a([\x00-\x7f])\x0a([\x01-\x7f])([ -~]{1,100})\x15(.{4})")
+_BESIDE_TAG = 9
+"""Bytes of such a value besides its tag."""
 Scalar = tuple[float, int, str, float]
 """Time, step, tag and value."""
 
@@ -54,7 +58,6 @@ class TensorBoard:
         # Keras writes its validation curves under the names of training, in a folder of their own.
         evaluation = path.parent.name.lower() in EVAL_WORDS
         self._rows = Rows(self.name, evaluation=evaluation) if rows is None else rows
-        self._tags: dict[bytes, str] = {}
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
@@ -167,22 +170,24 @@ class TensorBoard:
 
     def _event(self, data: bytes, at: int) -> list[Scalar]:
         """The scalars of an ``Event`` that begins at a place of the file; a damaged one says nothing."""
-        moment, step, values = 0.0, 0, list[bytes]()
+        moment, step, values, plain = 0.0, 0, list[bytes](), list[tuple[str, float]]()
         try:
             for number, value in fields(data):
                 if number == 1 and isinstance(value, bytes) and len(value) == 8:
                     moment = struct.unpack("<d", value)[0]
                 elif number == 2 and isinstance(value, int):
                     step = _signed(value)
+                elif number == 5 and isinstance(value, bytes) and (read := _plain_scalars(value)):
+                    plain += read
                 elif number == 5 and isinstance(value, bytes):
                     values += [one for kind, one in fields(value) if kind == 1 and isinstance(one, bytes)]
-            scalars = [(moment, step, *_scalar(one)) for one in values]
-            for one, (_, _, tag, _) in zip(values, scalars, strict=True):
+            others = [_scalar(one) for one in values]
+            for one, (tag, _) in zip(values, others, strict=True):
                 if not tag:
                     self._beside.take(data, one, self.path, at, step, moment)
         except (IndexError, struct.error, UnicodeDecodeError):
             return []
-        return [one for one in scalars if one[2]]
+        return [(moment, step, tag, scalar) for tag, scalar in (*plain, *others) if tag]
 
     def _placed(self, found: Sequence[Scalar]) -> list[Point]:
         """The points of scalars in their order; tags that were written at the same steps go together."""
@@ -215,6 +220,17 @@ def _first_record(data: bytes) -> int | None:
 
 def _signed(value: int) -> int:
     return value - (1 << 64) if value >> 63 else value
+
+
+def _plain_scalars(summary: bytes) -> list[tuple[str, float]]:
+    """Tags and values of a ``Summary`` of nothing but plain scalars (a third of the time); none of any other."""
+    found = _VALUE.findall(summary) if _VALUE.match(summary) else []  # an image is not searched
+    if not found or sum(len(tag) + _BESIDE_TAG for _, _, tag, _ in found) != len(summary):
+        return []
+    if any(size[0] != len(tag) + _BESIDE_TAG - 2 or of_tag[0] != len(tag) for size, of_tag, tag, _ in found):
+        return []
+    values = struct.unpack(f"<{len(found)}f", b"".join([value for *_, value in found]))
+    return [(tag.decode("ascii"), value) for (_, _, tag, _), value in zip(found, values, strict=True)]
 
 
 def _scalar(data: bytes) -> tuple[str, float]:

@@ -241,7 +241,7 @@ def test_event_files_with_tensors_and_damage(tmp_path: Path) -> None:
     assert point.eval_metrics == {"epoch_loss": 0.25}
 
 
-def test_event_files_of_single_scalars_are_read_as_field_by_field(
+def test_event_files_of_plain_scalars_are_read_as_field_by_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "events.out.tfevents.1"
@@ -249,6 +249,10 @@ def test_event_files_of_single_scalars_are_read_as_field_by_field(
     records = [record(event(step, scalars={names[step % 5]: step / 7})) for step in range(400)]
     records.insert(7, record(event(5, scalars={"acc": math.nan, "lr": 0.5})))
     records.insert(9, record(event(-3 % (1 << 64), scalars={"acc": 1.0})))
+    several = {**{"n" * length: length / 3 for length in range(1, 130)}, "größe": 0.5}
+    records += [
+        record(event(500 + step, scalars={name: several[name] for name in (*several,)[step:]})) for step in range(130)
+    ]
     records.insert(50, record(field(5, 2, sized(b"\x0a" + sized(b"\x0a\x03big" + b"\x22" + sized(bytes(9000)))))))
     path.write_bytes(b"".join(records))
 
@@ -263,8 +267,9 @@ def test_event_files_of_single_scalars_are_read_as_field_by_field(
         return sorted(found, key=str)
 
     fast = told(1 << 16)
-    assert len(fast) == 403
+    assert len(fast) == 403 + sum(range(1, 131))
     monkeypatch.setattr(tensorboard, "_SCALAR", re.compile(rb"\Zx"))
+    monkeypatch.setattr(tensorboard, "_VALUE", re.compile(rb"\Zx"))
     assert told(1 << 16) == told(700) == fast
 
 
