@@ -73,6 +73,9 @@ class JoinedCurves:
         alike: dict[tuple[str, str], list[str]] = {}
         for name in found if len(found) > 1 else ():
             plain = next((cut for one in witnesses if (cut := name.removesuffix(f" ({one})")) != name), name)
+            group, _, bare = plain.rpartition("/")
+            if group and bare in found and found[name].minimum != found[name].maximum:
+                plain = bare  # ``data/n100`` beside the ``n100`` that is printed
             alike.setdefault(_measured(plain), []).append(name)
         kept = dict(found)
         for names in alike.values():

@@ -175,6 +175,20 @@ def test_what_is_printed_and_written_for_tensorboard_under_other_names_is_one_cu
     run.release()
 
 
+def test_what_is_written_for_tensorboard_in_a_group_is_the_curve_that_is_printed(home: Home) -> None:
+    run = run_of(home)
+    told = {"data/n100": 0.0, "data/flat": 0.0, "critic/n100": 0.0}
+    for epoch in range(1, 7):
+        told = {"data/n100": 0.5 + epoch / 7, "data/flat": 0.0, "critic/n100": 0.25 + epoch / 7}
+        run.points({"time": NOW, "attempt": 1, "step": 40 * epoch, **told})
+        run.output(f"epoch {epoch}/6 | loss 0.{epoch}5 | n100 {told['data/n100']:.3f}\n")
+    run.beat(step=240, loss=0.65, metrics=told, **AGENT)
+    curves = both(home, run)[1].series
+    assert {"data/flat", "critic/n100"} < set(curves)
+    assert [curves[name].count for name in ("n100", "data/n100") if name in curves] == [6]
+    run.release()
+
+
 def test_two_losses_of_training_whose_values_differ_stay_two(home: Home) -> None:
     run = seen_by_agent(run_of(home), 40, 0.3)
     for step in range(1, 41):
