@@ -28,7 +28,7 @@ _OTHER_WORK = re.compile(
     r"|\.(?:safetensors|bin|pt|pth|zip|gz|tar|json|parquet|jpg|png|mp4)\b"
 )
 _EVALUATION = re.compile(
-    r"(?i)(?<![^\W\d_])(?:val|valid|validation|validating|validate|eval|evals|evaluation|evaluating|evaluate|test|testing|dev|holdout)(?![^\W\d_])|验证|検証|测试|評価|评估|검증|평가"
+    r"(?i)(?<![^\W\d_])(?:val|valid|validation|validating|validate|eval|evals|evaluation|evaluating|evaluate|test|testing|dev|holdout|k-?nn)(?![^\W\d_])|验证|検証|测试|評価|评估|검증|평가"
 )
 _TRAINING = re.compile(
     r"(?i)(?<![a-z])(?:train\w{0,4}|epochs?|steps?|batch(?:es)?|iters?|iterations?|ep|update\w{0,2}|sft|fit|fine.?tun\w{0,4})(?![a-z])|训练|学習|훈련|エポック|轮"

@@ -175,3 +175,17 @@ def test_a_summary_with_more_decimals_than_the_bar_above_it_is_no_second_result(
     points = LogReader().feed(log.encode())
     told = [value for point in points for name, value in point.eval_metrics.items() if "acc" in name.lower()]
     assert [round(value, 2) for value in told] == [0.31, 0.32, 0.33]
+
+
+@pytest.mark.parametrize("name", ["kNN", "KNN", "k-NN monitor", "knn_eval", "Epoch 2 kNN"])
+def test_the_bar_of_a_nearest_neighbour_monitor_is_one_of_an_evaluation(name: str) -> None:
+    """Of self-supervised trainings, whose loss says little."""
+    train = "\rEpoch {e}/3: 100%|###| 5/5 [00:02<00:00,  2.0it/s, loss=0.5{e}]\n"
+    drawn = ((0, "90"), (1, "90"), (1, "40"), (2, "40"))
+    rows = "".join(f"\r{name}: {50 * n}%|#  | {n}/2 [00:01<00:01,  2.0it/s, Accuracy={a}.{{e}}]" for n, a in drawn)
+    reader = LogReader()
+    text = "".join((train + rows + "\n").format(e=epoch) for epoch in (1, 2, 3))
+    points = [*reader.feed(text.encode()), *reader.close()]
+    assert [value for point in points for value in point.eval_metrics.values()] == [40.1, 40.2, 40.3]
+    assert [point.metrics for point in points if "Accuracy" in point.metrics] == []
+    assert (reader.summary().step, reader.summary().steps) == (5, 5)
