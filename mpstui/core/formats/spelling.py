@@ -106,6 +106,8 @@ _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
 _NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
 """``train_loss=nan.0``, as Lightning's bar pads what is no number."""
+_BEST_SCORE = re.compile(r"Metric (\S{1,60}) improved\b[^:]{0,60} New best score(?=:)")
+"""``Metric val_loss improved by 0.004 >= min_delta = 0.0. New best score: 0.028``, of Lightning's early stopping."""
 _PARTS = re.compile(r"(?<=osses: )(?:[A-Za-z_]\w{0,20} -?\d{1,12}\.\d{1,20}(?:, |(?=\]|\Z))){3,20}")
 """``[Losses: x 0.27, y 0.25, conf 4.37, total 15.14, recall: 0.5]``"""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
@@ -227,6 +229,8 @@ def respelt(line: str) -> str:
         line = _NOT_FINITE.sub(r"\1", line)
     if "osses: " in line:
         line = _PARTS.sub(_with_signs, line)
+    if "best score" in line:
+        line = _BEST_SCORE.sub(r"best \1", line)
     line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)

@@ -205,7 +205,7 @@ COUNTED = (
 """At the end of a name: so many there are of them."""
 NO_NAME = word_set(
     """
-    in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
+    t in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
     class cuda best took after before over within under during until since every per inner outer
     """
 )

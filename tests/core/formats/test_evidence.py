@@ -243,6 +243,25 @@ def test_the_best_of_no_named_measure_is_none_beside_one() -> None:
     assert shown("val/accuracy reached: 0.25\nMetric improved. New best score: 0.25\n") == {"val/accuracy reached"}
 
 
+def test_the_best_of_a_named_measure_is_called_so() -> None:
+    log = "".join(f"Metric val_f1 improved by 0.0{n} >= min_delta = 0.0. New best score: 0.{n}5\n" for n in (1, 3, 4))
+    assert shown(log) == {"best val_f1"}
+    assert shown("Epoch 1 loss: 0.75 val_f1: 0.15\n" + log) == {"val_f1"}
+
+
+def test_the_numbers_of_the_words_of_a_vocabulary_are_none_of_training() -> None:
+    words = ", ".join(f"{word!r}: {n}" for n, word in enumerate(("the", "of", "step", "epoch", "loss", "acc"), 1))
+    found = metric_names.read(f"word_index is: {{{words}}}\n".encode())
+    assert not found.names
+    assert (found.summary.step, found.summary.train_loss) == (None, None)
+
+
+def test_the_time_of_a_diffusion_beside_the_step_is_no_metric() -> None:
+    assert (
+        shown("".join(f"--- PREVIEW (Step {n}0 | t={n * 37 % 10}.5) ---\nloss: 0.{n}5\n" for n in (1, 2, 3))) == set()
+    )
+
+
 def test_what_is_named_by_its_split_is_measured() -> None:
     assert shown("train/ctc: 2.43\neval/ctc: 5.26\n") == {"train/ctc", "eval/ctc"}
 

@@ -20,6 +20,9 @@ _MEMBER = re.compile(
     r"""(?:tensor|(?:Device)?[Aa]rray|j?np\.float\d\d)\((?P<tensor>[-+\w.]{1,40})|(?P<bare>[-+\w.]{1,40}))"""
 )
 _OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
+_ENTRY = r"""(?:'[^']{1,40}'|"[^"]{1,40}")"""
+_VOCABULARY = re.compile("|".join(r"\{" + ", ".join(f"{_ENTRY}: {n}" for n in range(n, n + 4)) for n in (0, 1)))
+"""Whole numbers that count the words of a vocabulary, the names of classes: ``{'the': 1, 'step': 2, ..}``."""
 _NESTED = re.compile(r"""['"](?P<of>[A-Za-z_]{2,12})['"]\s{0,2}:\s{0,2}\{(?P<inner>[^{}]{0,2000})\}""")
 _KEY = re.compile(r"""(['"])(?=[^'"{}]{1,80}['"]\s{0,4}:)""")
 _MAX_LINES = 60
@@ -77,6 +80,8 @@ class Dictionary(LineGrammar):
         """Every dictionary of the line that says something; one that is printed over several lines with its last."""
         if self._open:
             return self._go_on(line)
+        if _VOCABULARY.search(line):
+            return ()
         if _OPENING.search(line) and line.rfind("}") < line.rfind("{"):
             self._open, self._lines = line[line.rfind("{") :], 1
             return ()
