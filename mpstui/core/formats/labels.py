@@ -27,6 +27,8 @@ _NAME_BEHIND = re.compile(r"\s?:?\s{1,2}[A-Za-z_][\w@ ]{0,30}?\s{0,4}[:=]\s{0,4}
 _INDEXED = re.compile(r"\]\s{0,2}[:=]\s{0,4}[-+]?\.?\d")
 _SYMBOL = re.compile(r"(?:\[(?=[^\]]{2,14}\]))?([A-Z][A-Z\d]{0,11}(?:[-_./][A-Z\d]{1,6})?)\]?\s?[:|]\s")
 """Capitals alone at the beginning of a line: of a class, a ticker, an instrument."""
+_PART_ROW = re.compile(r"\s{0,8}([A-Za-z]\w{1,15}) \d{1,4}(?=\s?[:|]\s{1,8}[#A-Za-z])")
+"""A part at the beginning of a row of what is measured of it: ``class 04: #TP=60801, P=0.7, IoU=0.408``."""
 _MEASURED = (Role.OTHER, Role.LOSS)
 _WHOSE = TRAIN_WORDS | EVAL_WORDS
 _COUNTING = (Role.EPOCH, Role.STEP, Role.BATCH)
@@ -97,6 +99,20 @@ def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
     return [
         named(pair, f"{symbol[1]} {pair.key}")
         if pair.marked and pair.name.role in _MEASURED and is_measure(pair.key)
+        else pair
+        for pair in pairs
+    ]
+
+
+def of_row(line: str, pairs: list[Pair]) -> list[Pair]:
+    """The measures of a row that begins with a part, under its name, not only the first."""
+    row = _PART_ROW.match(line)
+    if row is None or row[1].lower() not in PART_WORDS or any(pair.name.role in _COUNTING for pair in pairs):
+        return pairs
+    part = row.group().lstrip()
+    return [
+        named(pair, f"{part} {pair.key}")
+        if is_measure(pair.key) and pair.key.partition(" ")[0].lower() not in PART_WORDS
         else pair
         for pair in pairs
     ]

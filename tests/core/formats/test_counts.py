@@ -274,7 +274,7 @@ def test_a_batch_alone_with_its_number_is_a_size() -> None:
     ("line", "names"),
     [
         ("Fold {n}, k=2{n}: test_map = 0.5{n}, test_recall = 0.4{n}", ("test_map", "test_recall")),
-        ("class 0{n}: #TP=4{n}05, #FP= 51{n}, #FN=30{n}, IoU=0.8{n}", ("IoU",)),
+        ("class 0{n}: #TP=4{n}05, #FP= 51{n}, #FN=30{n}, IoU=0.8{n}", tuple(f"class 0{n} IoU" for n in range(1, 6))),
         ("step {n} loss 0.5 alpha: [0.324354381{n} 0.107519151 0.087313751 0.1004597]", ("loss",)),
     ],
 )

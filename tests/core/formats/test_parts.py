@@ -28,6 +28,9 @@ def losses(found: ParsedLog) -> tuple[float, float, int] | None:
     [
         ("class 0 accuracy: 0.{n}1\n  class 1 accuracy: 0.{n}2", {"class 0 accuracy", "class 1 accuracy"}),
         ("Class 0: IoU: 0.{n}1\nClass 1: IoU: 0.{n}2", {"Class 0 IoU", "Class 1 IoU"}),
+        ("class 04: #TP= 61{n}, #FN=57, IoU=0.{n}1\nclass 05: #TP= 6{n}, #FN=5, IoU=0.{n}2", {"class 05 IoU"}),
+        ("class 3: acc=0.{n}1, f1=0.{n}2", {"class 3 acc", "class 3 f1"}),
+        ("class 3: acc: 0.{n}1, class 4: acc: 0.{n}2", {"class 3 acc", "class 4 acc"}),
         ("label 3 f1: 0.{n}1, label 4 f1: 0.{n}3", {"label 3 f1", "label 4 f1"}),
         ("AB: loss=0.{n}3 acc=0.{n}1\nBTC-USD: loss=0.{n}4 acc=0.{n}2", {"AB loss", "AB acc", "BTC-USD loss"}),
     ],
