@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from .columns import Columns
 from .facts import Fact
 from .notices import Announcement
-from .placing import Columns, Placer
+from .placing import Placer
 from .points import LineReading, Point
 from .shape import PRINTED, LineShape, Read, learn
 from .thrift import LineChoice

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import compress, groupby, pairwise
 from operator import itemgetter, le, lt, ne
 
-from .columns import Floats, columns_of
+from .columns import Columns, by_field, columns_of, counts, floats
 from .points import Point
 from .shape import LineShape
 from .thrift import LineChoice
@@ -15,8 +15,6 @@ from .tracker import Tracker
 
 _MIN_RUN = 16
 """Fewer lines in a row are placed one by one."""
-Columns = Sequence[Sequence[bytes]]
-"""Of lines that fit a shape: for each of its groups the texts of all lines."""
 Run = Sequence[tuple[LineShape, re.Match[bytes]]]
 """Lines of which each fits its shape."""
 
@@ -28,7 +26,6 @@ class Placer:
         self.points: list[Point] = []
         self._tracker = tracker
         self._choice = choice
-        self._floats = Floats()
 
     def place_run(self, run: Run) -> None:
         """Lines of any shapes, in order."""
@@ -73,7 +70,7 @@ class Placer:
             for name, shown in given.items():
                 column = shape.column(f"{group}.{name}") if names.keeps_back(shown) else None
                 if column is not None:
-                    needed = names.decided_after(shown, self._floats.of(columns[column]))
+                    needed = names.decided_after(shown, floats(columns[column]))
                     lines = max(lines, needed or names.room_for(shown))
         return lines
 
@@ -83,7 +80,7 @@ class Placer:
         The first shows whether this is another drawing, the last where the bar stands.
         """
         counter, loss = _step_column(shape), shape.column("loss")
-        steps = [] if counter is None else _counts(columns[counter])
+        steps = [] if counter is None else counts(columns[counter])
         rows = [*zip(*columns, strict=True)]
         if loss is None or shape.template.eval_metrics or not steps or not all(map(lt, steps, steps[1:])):
             self._place_rows(shape, rows)
@@ -113,9 +110,9 @@ class Placer:
             return False
         first, last = (shape.row_reading([column[at] for column in columns]) for at in (0, -1))
         counter = epoch if step is None else step
-        told = self._floats.all_of(shape, columns)
-        values = told.get("loss") or self._floats.of(columns[loss])
-        steps = None if counter is None else _counts(columns[counter])
+        told = by_field(shape, columns)
+        values = told.get("loss") or floats(columns[loss])
+        steps = None if counter is None else counts(columns[counter])
         if steps is not None and not all(map(le if step is None else lt, steps, steps[1:])):
             return False
         if shape.template.bar and not all(map(ne, values, values[1:])):
@@ -131,14 +128,6 @@ class Placer:
         told = {shown.get(field, field): column for field, column in told.items()}
         self.points.append(columns_of(newest, values, None if step is None else steps, told))
         return True
-
-
-def _counts(column: Sequence[bytes]) -> Sequence[float]:
-    """Counters are whole as a rule, and whole numbers are read twice as fast."""
-    try:
-        return list(map(int, column))
-    except ValueError:
-        return [float(text.replace(b",", b"")) for text in column]
 
 
 def _step_column(shape: LineShape) -> int | None:
