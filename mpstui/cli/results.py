@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         way = better(metric) if metric else None
         by = f" by {metric}" + (f", {way} is better" if way else "") if metric else ""
         program = f"{name} in {folder}" if folder and names.count(name) > 1 else name
+        program = runs[0].name if len(runs) == 1 and not runs[0].is_ours and not runs[0].argv else program
         say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}{by}")
         table, remarks = _table(runs, metric or "loss")
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -79,7 +80,7 @@ def _program(one: RunSnapshot) -> tuple[str, str]:
     """What tells the programs of runs apart: a name, and the folder where that matters and is known."""
     script = next((Path(word) for word in one.argv if word.endswith((".py", ".sh"))), None)
     if script is None and not one.is_ours:  # found beside others, and nobody knows what wrote them
-        return one.dir.parent.name, str(one.dir.parent)
+        return Path(one.run).parent.name, str(Path(one.run).parent)
     if one.profile or script is None:
         return one.profile or one.name, ""
     spec = storage.read_or_none(Spec, RunDir(one.dir).spec) if one.is_ours else None

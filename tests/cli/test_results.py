@@ -80,6 +80,8 @@ def test_runs_of_which_nobody_knows_the_program_are_compared_with_those_beside_t
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "runs: 2 runs by loss, lower is better"
     assert [line.split()[0] for line in lines[2:]] == [str(tmp_path / "runs" / name) for name in "ba"]
+    assert main(["results", str(tmp_path / "runs" / "a" / "progress.csv")]) == 0
+    assert capsys.readouterr().out.startswith("progress.csv: 1 run by loss")
 
 
 def test_the_best_run_by_a_metric_stands_first(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
