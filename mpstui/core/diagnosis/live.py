@@ -104,8 +104,9 @@ def curve_warnings(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
 
 
 def _points(view: SeriesView | None) -> Points:
-    """The columns of a curve as points; only over steps or samples, since the warnings name one."""
-    return tuple(zip(view.x, view.mean, strict=False)) if view is not None and view.axis in ("step", "sample") else ()
+    """The columns of a curve as points; only over what counts on, since the warnings name one."""
+    counts = view is not None and view.axis in ("step", "sample", "point")
+    return tuple(zip(view.x, view.mean, strict=False)) if view is not None and counts else ()
 
 
 def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:

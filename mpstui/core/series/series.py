@@ -31,7 +31,7 @@ from .pyramid import (
 )
 
 MOST_SEGMENTS = 12
-AXES = {"step": 0, "sample": 0, "epoch": 1, "time": 2}
+AXES = {"step": 0, "sample": 0, "point": 0, "epoch": 1, "time": 2}
 SMOOTHING = 0.8
 _NOTHING = no_columns()
 MOST_SERIES = 6000
@@ -167,7 +167,7 @@ class Series:
         """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
         Args:
-            axis: what x is: ``step``, ``sample`` (if a program counts those), ``epoch`` or ``time`` (Unix seconds).
+            axis: what x is, of ``AXES``: ``sample`` if a program counts those, ``point`` if nothing, Unix ``time``.
             smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
             complete: False if not all points have been added yet; ``read_share`` then says how much has been read.
         """
@@ -273,7 +273,7 @@ class SeriesStore:
     """Curves by metric name.
 
     A point without a step lies at the newest step known before it, so that a validation loss reported once per epoch
-    shares the axis of the training loss; if no step is ever given, the epoch is the axis, or else the point's number.
+    shares the axis of the training loss; if no step is ever given, the epoch is the axis, else the point's number.
     """
 
     def __init__(
@@ -375,11 +375,13 @@ class SeriesStore:
             found = self._series[name] = Series(name, capacity, self._window)
         steps = place.steps
         if steps[-1] != steps[-1]:
-            # Nobody gave the steps of these points: use another axis.
             if place.epochs[-1] == place.epochs[-1]:
                 self._axes[name], steps = "epoch", place.epochs
             else:
-                steps = array("d", range(found.count, found.count + len(steps)))
+                self._axes[name] = "point"
+                steps = array("d", range(found.count + 1, found.count + 1 + len(steps)))
+        elif self._axes.get(name) == "point":  # those came before anything was counted
+            del self._axes[name]
         found.extend(attempt, Points(steps, place.epochs, place.times, values), rising=rising)
 
     def _positions(self, columns: Mapping[str, Sequence[Any]], count: int) -> tuple[Sequence[float], ...]:

@@ -322,7 +322,8 @@ def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
     name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 16)
     if not place and view.right is not None:
         place = _place(space.x.high, data, view)
-    return f"{name}s {place}" if "–" in place and name in ("step", "epoch", "sample") else f"{name} {place}".rstrip()
+    several = "–" in place and name in ("step", "epoch", "sample", "point")
+    return f"{name}s {place}" if several else f"{name} {place}".rstrip()
 
 
 def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> tuple[list[Span], str]:

@@ -47,7 +47,10 @@ def test_without_any_step_the_epoch_is_the_axis_and_else_the_number_of_the_point
     store.add([{"speed": 5.0}, {"speed": 6.0}])
     speed = store.views().get("speed")
     assert speed is not None
-    assert list(speed.x) == [0.0, 1.0]
+    assert (speed.axis, list(speed.x)) == ("point", [1.0, 2.0])
+    store.add([{"step": 30, "speed": 7.0}])
+    speed = store.views()["speed"]
+    assert (speed.axis, list(speed.x)) == ("step", [1.0, 2.0, 30.0]), "those were before the first step"
 
 
 def test_a_program_that_makes_up_names_does_not_fill_the_memory() -> None:
