@@ -187,9 +187,9 @@ def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str, stray
     stand in brackets or in a cell of their own: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
     """
     scopes = len({pair.said for pair in pairs} - {""})
-    if stray_words > scopes:
-        stray_words -= sum(len(_WORD.findall(remark)) for remark in _ASIDE.findall(line))
-    if stray_words > scopes:
+    if stray_words > scopes and len(pairs) < _FEWEST_IN_A_ROW:
+        return False
+    if stray_words > scopes + sum(len(_WORD.findall(remark)) for remark in _ASIDE.findall(line)):
         return False
     measured = any("." in pair.text for pair in named)
     for row in (named, pairs):
