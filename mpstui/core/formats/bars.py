@@ -142,6 +142,21 @@ class TrackedBar:
     """Where it stood when a line last named an epoch of the same count."""
     agreed: int = 0
     """How often in a row it has moved with the epoch."""
+    again: bool = False
+    """Whether its last frame stood still and showed the same."""
+    redrawn: bool = False
+    """Whether such frames have proven to be drawings for something else, a new description: other values followed."""
+
+    def stands_still(self, reading: LineReading) -> bool:
+        """Whether a frame counts nothing new, and is not the closing one."""
+        (step, steps), (before, _) = _position(reading.counters), _position(self.counters)
+        return step == before and step != steps
+
+    def watch(self, reading: LineReading) -> None:
+        """Learn from a frame what those are that stand still."""
+        stands_still, repeats = self.stands_still(reading), self.is_repeated_by(reading)
+        self.redrawn = self.redrawn or (self.again and stands_still and repeats is False)
+        self.again = stands_still and repeats is True
 
     def is_repeated_by(self, reading: LineReading) -> bool | None:
         """Whether a frame shows the same values as the one before; None where either shows none to compare.
@@ -183,12 +198,13 @@ class BarBook:
         repeats = bar is not None and bar.is_repeated_by(reading)
         if bar is None or repeats is None:
             return True
-        (step, steps), (before, _) = _position(reading.counters), _position(bar.counters)
-        stands_still, new_epoch = step == before and step != steps, reading.counters.epoch != bar.counters.epoch
+        (step, _), (before, _) = _position(reading.counters), _position(bar.counters)
+        stands_still, new_epoch = bar.stands_still(reading), reading.counters.epoch != bar.counters.epoch
         if repeats and stands_still and new_epoch:
             return False  # only the epoch in the description is new: the bar counts epochs itself
         goes_back = step is not None and before is not None and step < before
-        return new_epoch or goes_back or not repeats or stands_still or self._opens_again(bar)
+        set_again = stands_still and not bar.redrawn
+        return new_epoch or goes_back or not repeats or set_again or self._opens_again(bar)
 
     def draw(self, reading: LineReading) -> None:
         if reading.rank < 1:
@@ -200,6 +216,7 @@ class BarBook:
                 return
             bar = self._bars[key] = TrackedBar(reading.counters, reading.rank)
         self.reopened = self._opens_again(bar)
+        bar.watch(reading)
         bar.counters, bar.rank = reading.counters, max(bar.rank, reading.rank)
         if reading.loss is not None:
             bar.loss = reading.loss

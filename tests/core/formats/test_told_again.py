@@ -92,3 +92,18 @@ def test_a_value_that_a_bar_sets_again_is_a_reading_though_it_is_the_same() -> N
     bar = "\r{p}%|##   | {n}/9 [00:01<00:01,  4.0it/s, psnr=21.5]"
     points = told("".join(bar.format(n=n, p=11 * n) for done in range(9) for n in (done, done + 1)) + "\n")
     assert values(points, "psnr") == [21.5] * 9
+
+
+@pytest.mark.parametrize("shown", ["acc={a}, xentropy={b}", "loss={b}, acc={a}"])
+def test_a_bar_that_is_drawn_for_its_description_too_shows_no_value_twice(shown: str) -> None:
+    """``set_description`` draws what the step before has set; at first nothing tells that from a value set again."""
+    bar = "\rEpoch 2: {p}%|##   | {n}/9 [00:01<00:01,  4.0it/s" + ", " + shown + "]"
+    first = "\rEpoch 2: 0%|##   | 0/9 [00:00<?, ?it/s]"
+    values_set = [(f"0.{n * 7 % 5}5", f"2.{n * 3 % 8}25") for n in range(9)]
+    drawn = [(0, 0)]
+    for n in range(1, 9):
+        drawn += [(n, n - 1), (n, n - 1), (n, n)]  # it counts on, is described, and shows what the step gave
+    rows = "".join(bar.format(n=n, p=11 * n, a=values_set[at][0], b=values_set[at][1]) for n, at in [*drawn, (9, 8)])
+    found = values(told(first + rows + "\n"), "acc")
+    assert len(found) <= 11
+    assert found[-7:] == [float(a) for a, _ in values_set[2:]]
