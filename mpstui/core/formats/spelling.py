@@ -219,18 +219,9 @@ def respelt(line: str) -> str:
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
     if "│" in line or "┃" in line:
         line = _CELLS.sub(r"\1: \2", line)
-    if "ccuracy o" in line:
-        line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
-    if "maxDets=" in line:
-        line = _COCO.sub(r"\1\2\3@\4: ", line)
+    line = _values_in_their_own_notation(line)
     if line[:1].isdigit() and ("\t" in line or " | " in line) and (cells := _NUMBERED_CELLS.match(line)) is not None:
         line = _with_counter(line, cells)
-    if "n.0" in line or "f.0" in line:
-        line = _NOT_FINITE.sub(r"\1", line)
-    if "osses: " in line:
-        line = _PARTS.sub(_with_signs, line)
-    if "best score" in line:
-        line = _BEST_SCORE.sub(r"best \1", line)
     line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
@@ -275,6 +266,21 @@ def _with_counter(line: str, cells: re.Match[str]) -> str:
     if "." not in cells[2] or "oss" in cells[2] or "LOSS" in cells[2]:
         return line
     return f"step {cells[1]} " + _NAME_AND_VALUE.sub(r"\1: ", cells[2])
+
+
+def _values_in_their_own_notation(line: str) -> str:
+    """Names and values that single programs print without a sign, or with more than a name in front of it."""
+    if "ccuracy o" in line:
+        line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
+    if "maxDets=" in line:
+        line = _COCO.sub(r"\1\2\3@\4: ", line)
+    if "n.0" in line or "f.0" in line:
+        line = _NOT_FINITE.sub(r"\1", line)
+    if "osses: " in line:
+        line = _PARTS.sub(_with_signs, line)
+    if "best score" in line:
+        line = _BEST_SCORE.sub(r"best \1", line)
+    return line
 
 
 def _counters_first(line: str) -> str:
