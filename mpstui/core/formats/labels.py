@@ -29,6 +29,8 @@ _SYMBOL = re.compile(r"(?:\[(?=[^\]]{2,14}\]))?([A-Z][A-Z\d]{0,11}(?:[-_./][A-Z\
 """Capitals alone at the beginning of a line: of a class, a ticker, an instrument."""
 _PART_ROW = re.compile(r"\s{0,8}([A-Za-z]\w{1,15}) \d{1,4}(?=\s?[:|]\s{1,8}[#A-Za-z])")
 """A part at the beginning of a row of what is measured of it: ``class 04: #TP=60801, P=0.7, IoU=0.408``."""
+_GROUP = re.compile(r"(?:\A\s{0,8}|: )([A-Za-z][a-z]{1,15}(?: [a-z]{2,15}){0,2}) -{2,3} (?=[A-Za-z])")
+"""Words that a double dash parts from what is measured of them: ``Test statistics: Old nodes -- auc: 0.9``."""
 _MEASURED = (Role.OTHER, Role.LOSS)
 _WHOSE = TRAIN_WORDS | EVAL_WORDS
 _COUNTING = (Role.EPOCH, Role.STEP, Role.BATCH)
@@ -116,6 +118,17 @@ def of_row(line: str, pairs: list[Pair]) -> list[Pair]:
         else pair
         for pair in pairs
     ]
+
+
+def of_group(line: str, pairs: list[Pair]) -> list[Pair]:
+    """The measures behind a double dash, under the name of the group that they are of."""
+    group = _GROUP.search(line)
+    if group is None or not all(_labels(word) and word not in HEADING_WORDS for word in group[1].lower().split()):
+        return pairs
+    of_it = [pair for pair in pairs if pair.start > group.end() and pair.marked and pair.name.role in _MEASURED]
+    if not any(is_measure(pair.key) for pair in of_it):
+        return pairs
+    return [named(pair, f"{group[1]} {pair.key}") if pair in of_it else pair for pair in pairs]
 
 
 def _number(line: str, found: list[Pair], places: Sequence[int]) -> None:

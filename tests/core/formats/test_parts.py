@@ -26,6 +26,27 @@ def losses(found: ParsedLog) -> tuple[float, float, int] | None:
 @pytest.mark.parametrize(
     ("form", "names"),
     [
+        ("Test statistics: Old nodes -- auc: 0.9{n}, ap: 0.8{n}", {"Test Old nodes auc", "Test Old nodes ap"}),
+        ("Seen classes -- acc: 0.9{n}\nUnseen classes -- acc: 0.1{n}", {"Seen classes acc", "Unseen classes acc"}),
+        (
+            "INFO:root:new users -- recall: 0.9{n}\nINFO:root:old users -- recall: 0.1{n}",
+            {"new users recall", "old users recall"},
+        ),
+        ("Final results -- acc: 0.9{n}", {"acc"}),
+        ("Training -- acc: 0.9{n}", {"acc"}),
+        ("Epoch {n} -- acc: 0.9{n}", {"acc"}),
+        ("Validation -- acc: 0.9{n}", {"Validation acc"}),
+    ],
+)
+def test_what_a_double_dash_parts_from_measures_is_the_group_that_they_are_of(form: str, names: set[str]) -> None:
+    found = read(lines("Epoch {n} loss: 1.{n}5\n" + form, 6))
+    assert losses(found) == (1.15, 1.65, 6)
+    assert {name for name in found.metrics if "loss" not in name} == names
+
+
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
         ("class 0 accuracy: 0.{n}1\n  class 1 accuracy: 0.{n}2", {"class 0 accuracy", "class 1 accuracy"}),
         ("Class 0: IoU: 0.{n}1\nClass 1: IoU: 0.{n}2", {"Class 0 IoU", "Class 1 IoU"}),
         ("class 04: #TP= 61{n}, #FN=57, IoU=0.{n}1\nclass 05: #TP= 6{n}, #FN=5, IoU=0.{n}2", {"class 05 IoU"}),
