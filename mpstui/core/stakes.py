@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from .model.snapshot import Checkpoint, RunSnapshot, State
 from .present import duration, whole, why_not_its_own
+from .runs.lasting import lasted
 
 HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
 ASKS_FROM_SECONDS = 120.0
@@ -85,13 +86,13 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
-    """From the start of a run to its end, or the last sign of its life; None: it was not started."""
-    return _worked_until(snapshot) - snapshot.started if snapshot.started else None
+    """Of all attempts of a run, to its end or the last sign of its life; None: it was not started."""
+    return lasted(snapshot, _worked_until(snapshot))
 
 
 def _worked_until(snapshot: RunSnapshot) -> float:
     """Until now while it has processes, however silent they are: nobody knows that they do nothing."""
-    told = snapshot.updated or snapshot.seen
+    told = snapshot.updated or snapshot.ended or snapshot.seen
     return max(told, snapshot.seen) if snapshot.state in HAS_PROCESSES else told
 
 

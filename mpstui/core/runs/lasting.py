@@ -1,10 +1,10 @@
-"""How long a run took: its attempts together, without what lay between them."""
+"""How long a run took: its attempts together, without what lay between them; and since when one has trained."""
 
 from __future__ import annotations
 
 from ...wire import storage
 from ...wire.records import ExitRecord, LaunchRecord
-from ...wire.rundir import RunDir
+from ...wire.rundir import AttemptDir, RunDir
 from ..model.snapshot import RunSnapshot
 
 
@@ -26,3 +26,14 @@ def idle_before(run: RunDir, newest: LaunchRecord) -> float:
 def lasted(run: RunSnapshot, end: float | None) -> float | None:
     """Seconds from its first start to ``end`` in which an attempt of it lived; None: unknown."""
     return None if run.started is None or end is None else max(0.0, end - run.started - run.idle)
+
+
+def training_began(attempt: AttemptDir, launch: LaunchRecord) -> float:
+    """When it came to train: before that it loads torch and its data, which the average of its epochs leaves out.
+
+    The agent locks its rank at the first step that it sees. Of a program without it that is the launch.
+    """
+    try:
+        return max(launch.time, attempt.rank_lock(0).stat().st_mtime)
+    except OSError:
+        return launch.time

@@ -23,7 +23,7 @@ from .files import PointReader, WitnessReader
 from .follower import LIST_SERIES, RunFollower
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
-from .lasting import idle_before
+from .lasting import idle_before, training_began
 from .local_machine import LocalMachine
 from .log_notes import LogNotes
 from .outputs import Outputs
@@ -325,19 +325,19 @@ class RunReader(RunFollower):
             # The requested device stands in if the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
-        of_many = of_many or (own is not None and own.training is not None)
-        # With a known number of steps, two beats tell the speed; the average since the launch includes a slow start.
+        # With a known number of steps, two beats tell the speed; the average includes a slow start.
         times = own is not None and own.step is not None and (numbers.steps or own.step_from or own.begun_step)
+        of_many = of_many or (own is not None and own.training is not None)
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
-            lasted = (self._updated() or launch.time) - launch.time
-            numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, lasted))
+            now, began = self._updated() or launch.time, training_began(self.run.attempt(launch.attempt), launch)
+            silent = now - (self._output_changed or now)
+            numbers = replace(numbers, eta_seconds=left_by_average(numbers, printed, now - began, silent))
         over = not self.witnesses.verdict.state.active
         if not self._pending and (over or launch is None or launch.checkpoint):
             followed = self.heartbeats.followed
             numbers = self._before.behind(numbers, self._attempt, followed, self._pattern, over=over)
-        planned = numbers.steps is not None or numbers.epochs is not None
-        finished = planned and not numbers.done and self.witnesses.verdict.state is State.FINISHED
-        return replace(numbers, done=True) if finished else numbers
+        finished = not numbers.done and self.witnesses.verdict.state is State.FINISHED
+        return replace(numbers, done=True) if finished and (numbers.steps, numbers.epochs) != (None, None) else numbers
 
     def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
         """All curves, saved ones of an earlier process included; a branch continues those of the run it left."""

@@ -278,7 +278,7 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
     return behind + float(ends and "loss" in record) if alone and step is None else None
 
 
-def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float) -> float | None:
+def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float, silent: float) -> float | None:
     """Seconds left at the average speed since the start; None if the completed share is unknown.
 
     For a run not watched for long enough to know its speed: lines printed before that have no times.
@@ -286,8 +286,12 @@ def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float)
     Args:
         printed: the newest line, by the names of a metrics record.
         lasted: seconds from the start to the last sign of life.
+        silent: how many of these came after the newest line, which has told how many epochs were done by then.
     """
     done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
+    if done and epochs and not (numbers.step and numbers.steps) and silent < lasted:
+        of_each = (lasted - silent) / done
+        return max(0.0, of_each * (epochs - done) - min(silent, of_each))
     of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
     share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
     return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None
