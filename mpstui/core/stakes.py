@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from .model.snapshot import Checkpoint, RunSnapshot, State
 from .present import duration, whole, why_not_its_own
-from .runs.lasting import lasted
 
 HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
 ASKS_FROM_SECONDS = 120.0
@@ -87,6 +86,8 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
     """Of all attempts of a run, to its end or the last sign of its life; None: it was not started."""
+    from .runs.lasting import lasted  # no question is asked before the first paint
+
     return lasted(snapshot, _worked_until(snapshot))
 
 
