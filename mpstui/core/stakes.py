@@ -86,9 +86,7 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
     """Of all attempts of a run, to its end or the last sign of its life; None: it was not started."""
-    from .runs.lasting import lasted  # no question is asked before the first paint
-
-    return lasted(snapshot, _worked_until(snapshot))
+    return snapshot.lasted(_worked_until(snapshot))
 
 
 def _worked_until(snapshot: RunSnapshot) -> float:

@@ -375,6 +375,10 @@ class RunSnapshot:
             return self.job.sentence() + self.job.silence() if self.state is State.QUEUED else ""
         return self.queue.sentence() if self.queue else ""
 
+    def lasted(self, end: float | None) -> float | None:
+        """Seconds from its first start to ``end`` in which an attempt of it lived; None: unknown."""
+        return None if self.started is None or end is None else max(0.0, end - self.started - self.idle)
+
     @property
     def train_loss(self) -> SeriesView | None:
         """The training loss curve."""

@@ -13,7 +13,6 @@ from ..model.snapshot import RunSnapshot, SeriesView
 from ..present import NOT_FINITE, duration, number, until, whole
 from ..series.direction import Best, Better, best_point, better
 from ..series.metric_words import is_evaluation, measured, reading_order
-from .lasting import lasted
 from .run_settings import FLAG, is_named, settings_of
 
 MOST_COMPARED = 20
@@ -99,7 +98,7 @@ def columns(
         axes = {one.axis for one in curves if one is not None}
         found += [best, Column(f"at {axes.pop()}" if len(axes) == 1 else "at", at, "position", None, best.unread)]
     last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
-    took = (lasted(one, until(one, one.seen)) for one in snapshots)
+    took = (one.lasted(until(one, one.seen)) for one in snapshots)
     steps = tuple(_float(one.numbers.step) for one in snapshots)
     rest = (Column("steps", steps, "position"), Column("took", tuple(took), "seconds"))
     return [

@@ -8,7 +8,6 @@ from statistics import median
 
 from ..model.queue_place import QueuePlace
 from ..model.snapshot import RunSnapshot, State
-from .lasting import lasted
 
 Groups = Mapping[str, str | None]
 """The queue group of each run that has one, by id."""
@@ -57,5 +56,5 @@ def _typical_seconds(runs: Sequence[RunSnapshot]) -> dict[str | None, float]:
     took: dict[str | None, list[float]] = {}
     for one in runs:
         if one.state is State.FINISHED and one.started is not None and one.ended is not None:
-            took.setdefault(one.profile, []).append(lasted(one, one.ended) or 0.0)
+            took.setdefault(one.profile, []).append(one.lasted(one.ended) or 0.0)
     return {profile: median(seconds) for profile, seconds in took.items() if profile is not None}

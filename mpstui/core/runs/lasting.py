@@ -1,11 +1,10 @@
-"""How long a run took: its attempts together, without what lay between them; and since when one has trained."""
+"""What of a run's time is none of its training: the time between its attempts, and the start of one."""
 
 from __future__ import annotations
 
 from ...wire import storage
 from ...wire.records import ExitRecord, LaunchRecord
 from ...wire.rundir import AttemptDir, RunDir
-from ..model.snapshot import RunSnapshot
 
 
 def idle_before(run: RunDir, newest: LaunchRecord) -> float:
@@ -21,11 +20,6 @@ def idle_before(run: RunDir, newest: LaunchRecord) -> float:
         left = storage.read_or_none(ExitRecord, attempt.exit) if number != newest.attempt else None
         ended = left.ended if left is not None else None
     return idle
-
-
-def lasted(run: RunSnapshot, end: float | None) -> float | None:
-    """Seconds from its first start to ``end`` in which an attempt of it lived; None: unknown."""
-    return None if run.started is None or end is None else max(0.0, end - run.started - run.idle)
 
 
 def training_began(attempt: AttemptDir, launch: LaunchRecord) -> float:

@@ -14,7 +14,6 @@ from ..model.snapshot import RunSnapshot, State
 from ..present import UNKNOWN, badge, duration, epoch_shown, epoch_text, loss_text, number, rate, size, until
 from ..series.direction import Better, better
 from ..series.metric_words import is_evaluation, measured
-from .lasting import lasted
 from .run_settings import is_named, settings_of
 
 Value = float | str | None
@@ -79,7 +78,7 @@ class Line(NamedTuple):
 
 
 def _lasted(run: RunSnapshot, now: float) -> float | None:
-    return lasted(run, until(run, now))
+    return run.lasted(until(run, now))
 
 
 def _job_text(run: RunSnapshot, now: float) -> str:

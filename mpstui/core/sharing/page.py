@@ -24,7 +24,6 @@ from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
 from ..runs.comparison import columns, full_name, metrics_of
 from ..runs.details import details
-from ..runs.lasting import lasted
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
 from ..runs.story import story
@@ -227,7 +226,7 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
     if one.started is not None:
         yield "started", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(one.started))
         end = shown.until(one, now)
-        yield "for" if end == now else "took", "" if end is None else shown.duration(lasted(one, end))
+        yield "for" if end == now else "took", "" if end is None else shown.duration(one.lasted(end))
     yield "attempts", str(one.attempts) if one.attempts > 1 else ""
     yield "remaining", shown.duration(numbers.eta_seconds) if numbers.eta_seconds is not None else ""
 

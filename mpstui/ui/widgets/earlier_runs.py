@@ -9,7 +9,6 @@ from ...core import present as shown
 from ...core.model.snapshot import State
 from ...core.present import badge
 from ...core.runs.comparison import told_apart
-from ...core.runs.lasting import lasted
 from ...core.runs.listing import best_in, best_of, brief, moment_of_end
 from ..rows import EMPTY, Row, Span, clean, clip, cut, fit, row, width_of
 from ..theme import RUN_ROLES
@@ -53,7 +52,7 @@ def _lines(runs: Sequence[RunSnapshot], labels: Sequence[str], now: float, width
     apart, told = told_apart(runs), []
     for one in runs:
         end, best, loss = moment_of_end(one), best_of(one), one.numbers.loss
-        seconds = lasted(one, end)
+        seconds = one.lasted(end)
         known = None if best is None and loss is None else best or ("loss", loss)
         told.append(
             (

@@ -12,7 +12,6 @@ from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView, State
 from ...core.present import WIDEST_WORD, badge, epoch_text, needs_attention, step_text, total_progress
 from ...core.runs.comparison import BROKEN_MARK, broken_since, told_apart
-from ...core.runs.lasting import lasted
 from ...core.runs.listing import (
     BUILT_IN,
     Column,
@@ -381,7 +380,7 @@ def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> L
     if end is None:
         return columns
     ago = f"{brief(max(0.0, now - end))} ago"
-    seconds = lasted(snapshot, end)
+    seconds = snapshot.lasted(end)
     texts = [f"{ago} · {shown.duration(seconds)}", f"{ago} · {brief(seconds)}"] if seconds is not None else []
 
     def told(cells: int) -> Shown:

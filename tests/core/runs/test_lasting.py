@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.runs.comparison import columns
-from mpstui.core.runs.lasting import lasted
 from mpstui.core.runs.listing import BUILT_IN
 from mpstui.core.stakes import lasted_seconds
 from mpstui.wire import storage
@@ -35,7 +34,7 @@ def test_the_night_before_a_restart_is_no_part_of_it(rehearsed: bool, tmp_path: 
     begun(run, newest, NOW + 30_000.0)
     run.exit(newest, ended=NOW + 30_040.0, code=0).status("done", newest)
     (seen,) = make_monitor(home, FakeClock(NOW + 40_000.0)).refresh()
-    assert (seen.attempt, seen.idle, lasted(seen, seen.ended)) == (newest, 29_940.0, 100.0)
+    assert (seen.attempt, seen.idle, seen.lasted(seen.ended)) == (newest, 29_940.0, 100.0)
     assert (BUILT_IN["took"].value(seen, NOW), lasted_seconds(seen)) == (100.0, 100.0)
     assert next(one.values for one in columns([seen], "loss") if one.name == "took") == (100.0,)
 
