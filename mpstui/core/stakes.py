@@ -85,7 +85,7 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
-    """Of all attempts of a run, to its end or the last sign of its life; None: it was not started."""
+    """How long the attempts of a run lived, up to its end or its last sign of life; None: it was not started."""
     return snapshot.lasted(_worked_until(snapshot))
 
 

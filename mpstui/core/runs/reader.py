@@ -325,7 +325,7 @@ class RunReader(RunFollower):
             # The requested device stands in if the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
-        # With a known number of steps, two beats tell the speed; the average includes a slow start.
+        # With a known number of steps, two beats tell the speed better than an average.
         times = own is not None and own.step is not None and (numbers.steps or own.step_from or own.begun_step)
         of_many = of_many or (own is not None and own.training is not None)
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):

@@ -279,14 +279,14 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
 
 
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float, silent: float) -> float | None:
-    """Seconds left at the average speed since the start; None if the completed share is unknown.
+    """Seconds left at the average speed so far; None if the completed share is unknown.
 
     For a run not watched for long enough to know its speed: lines printed before that have no times.
 
     Args:
         printed: the newest line, by the names of a metrics record.
-        lasted: seconds from the start to the last sign of life.
-        silent: how many of these came after the newest line, which has told how many epochs were done by then.
+        lasted: seconds from the first step, where that is known, to the last sign of life.
+        silent: how many of these have passed since the newest line, which told how many epochs were done.
     """
     done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
     if done and epochs and not (numbers.step and numbers.steps) and silent < lasted:
