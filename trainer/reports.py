@@ -103,8 +103,8 @@ class Reports:
         self.reporter.beat(metrics=self._metrics)
         loss = progress.epoch_means().get("loss")
         shown = " ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-        head = f"epoch {progress.epoch}/{self._epochs} done"
-        self.say(f"{head}: train_loss {loss:.4f} {shown} ({seconds:.1f} s)" if loss is not None else f"{head}: {shown}")
+        trained = "" if loss is None else f"train_loss {loss:.4f} "
+        self.say(f"epoch {progress.epoch}/{self._epochs} done: {trained}{shown} (evaluated in {seconds:.1f} s)")
 
     def saved(self, path: str, step: int) -> None:
         """A checkpoint is on disk."""
