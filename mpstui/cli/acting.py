@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from ..wire import storage
 from ..wire.records import Ack, Rehearsal, Request
 from ..wire.rundir import RunDir
 from .resuming import known
-from .session import RUN_HELP, Session, add_repeatable, print_json, say, say_lines, wait_for, warn
+from .session import RUN_HELP, Session, add_repeatable, agreed, print_json, say, say_lines, wait_for, warn
 
 if TYPE_CHECKING:
     from ..core.diagnosis.remedy import Change
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..core.launching.cure import Cure
     from ..core.launching.rehearsal import Rehearsed
 
+_FROM_SCRATCH = "it will start from step 0, as --from scratch says"
 COMMANDS = {action.command: action for action in ACTIONS if action.command}
 
 
@@ -138,6 +140,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
     parser.add_argument(
         "--dry-run", action="store_true", help="print what would change and what it costs; start nothing"
     )
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask; without a terminal nothing is asked")
 
 
 def run_restart(args: argparse.Namespace) -> int:
@@ -173,8 +176,7 @@ def run_restart(args: argparse.Namespace) -> int:
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         choice, cure = edited(snapshot)
-        if not snapshot.state.active:
-            _say_how_it_ended(snapshot, goes_on=choice is None and args.source == "latest")
+        _ask_or_tell(snapshot, args, edited=choice is not None)
         rehearsal = None
         if args.rehearse is not None:
             profile = recorded_choice(RunDir(snapshot.dir)).profile
@@ -192,11 +194,46 @@ def run_restart(args: argparse.Namespace) -> int:
     return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
 
 
-def _say_how_it_ended(snapshot: RunSnapshot, *, goes_on: bool) -> None:
+def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, *, edited: bool) -> None:
+    """Where somebody is there to answer, ask; a script is not stopped by a question, but told what follows."""
+    from ..core.runs.monitor import Monitor
+
+    is_there = sys.stdin.isatty() and sys.stderr.isatty() and not args.json
+    if is_there and not (args.yes or edited or args.rehearse is not None):
+        _ask_first(Monitor(Session().home).snapshot(snapshot.run), args)
+    elif not snapshot.state.active:
+        _say_how_it_ended(snapshot, None if edited else args.source)
+
+
+def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
+    """Ask what the screen asks before the same restart; nothing where it costs little.
+
+    Raises:
+        UsageError: the answer was no.
+    """
     from ..core.launching.record import availability
 
-    warned = goes_on and snapshot.state is State.FINISHED and not availability(snapshot, "restart").why
-    left = "; where it continues, nothing may be left to do (change that with --set)" if warned else ""
+    action = BY_ID["restart_cpu" if args.device == "cpu" else "restart"]
+    caution = _FROM_SCRATCH if args.source == "scratch" else availability(snapshot, "restart").why
+    asked = action.question(snapshot, caution)
+    if asked is None:
+        return
+    say_lines("\n".join(asked.lines), beside=True)
+    if not agreed(asked.title):
+        raise UsageError("nothing was restarted", "`--yes` does not ask, `--dry-run` shows what it would cost")
+
+
+def _say_how_it_ended(snapshot: RunSnapshot, source: str | None) -> None:
+    """What a script should know before an ended run goes on from ``source``; None: it was edited."""
+    from ..core.launching.record import availability
+
+    left = ""
+    if snapshot.state is State.FINISHED and source is not None:
+        caution = _FROM_SCRATCH if source == "scratch" else availability(snapshot, "restart").why
+        if caution:
+            left = f"; {caution}, and may write over what it left"
+        elif source == "latest":
+            left = "; where it continues, nothing may be left to do (change that with --set)"
     warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 
 

@@ -175,7 +175,7 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     if costs_little and not has_finished:
         return None
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
-    done = (f"{completed(snapshot)} R changes its arguments first, say the epochs.",) if has_finished else ()
+    done = (f"{completed(snapshot)} R (`--set`) changes its arguments first, say the epochs.",) if has_finished else ()
     told = snapshot.numbers.checkpoint
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"

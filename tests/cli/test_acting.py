@@ -15,6 +15,7 @@ from mpstui.cli.main import main
 from mpstui.wire import liveness
 from mpstui.wire.rundir import RunDir
 from tests.cli.programs import STEPS, as_json, mpstui, ok, run_folder, state_of, told, wait_for_state
+from tests.terminal import Terminal
 from tests.waiting import wait_until
 
 
@@ -96,9 +97,32 @@ def test_a_restart_says_how_the_run_had_ended(folder: Path) -> None:
     assert "nothing" not in mpstui("restart", run, "--env", "X=1").stderr
     anew = ok("run", "--name", "anew", "--", sys.executable, "done.py", cwd=folder).strip()
     ok("wait", anew)
-    assert mpstui("restart", anew).stderr == f"mpstui: {anew} has ended: finished (exit code 0)\n"
+    begins = "it will start from step 0: this command has no way to resume (`mpstui run --resume`)"
+    told_of = f"mpstui: {anew} has ended: finished (exit code 0); {begins}, and may write over what it left\n"
+    assert mpstui("restart", anew).stderr == told_of
     ok("wait", run)
     ok("wait", anew)
+
+
+def test_on_a_terminal_a_restart_asks_what_the_screen_asks(folder: Path) -> None:
+    (folder / "done.py").write_text("print('step 1/1 loss 0.5')")
+    run = ok("run", "--name", "done", "--", sys.executable, "done.py", cwd=folder).strip()
+    ok("wait", run)
+    command = [sys.executable, "-m", "mpstui", "restart", run]
+    with Terminal(command, cwd=folder) as terminal:
+        terminal.wait_text("It has finished", "It will start from step 0", "Restart done? [y/N]")
+        terminal.press("n\r")
+        terminal.wait_text("nothing was restarted", "--yes")
+        assert terminal.wait_exit() == 2
+    assert told("show", run)["attempts"] == 1
+    with Terminal([*command, "--yes"], cwd=folder) as terminal:
+        assert terminal.wait_exit() == 0
+    with Terminal([*command, "--from", "scratch"], cwd=folder) as terminal:
+        terminal.wait_text("as --from scratch says", "[y/N]")
+        terminal.press("y\r")
+        assert terminal.wait_exit() == 0
+    wait_until(lambda: told("show", run)["attempts"] == 3, what="attempt 3")
+    ok("wait", run)
 
 
 @pytest.mark.parametrize("name", ["last.pt", "checkpoint-500"])
