@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -151,13 +151,14 @@ def run_restart(args: argparse.Namespace) -> int:
     from ..core.launching.rehearsal import rehearsal_of
     from ..core.machine import DEVICES
     from ..core.runs.monitor import Monitor
+    from .fixing import fixed
 
     if args.device is not None and args.device not in DEVICES:
         raise UsageError(f"there is no device {args.device!r}", f"one of {', '.join(DEVICES)}", field="device")
     sets, env, words = parse_sets(args.set), parse_environment(args.env), _words(args.words or "")
 
     def edited(snapshot: RunSnapshot) -> tuple[LaunchChoice | None, Cure | None]:
-        cure = _fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
+        cure = fixed(snapshot, sets, accept_risk=args.accept_risk) if args.fix else None
         choice = cure.choice if cure else None
         if sets or env or words or args.agent is not None:
             choice = choice or recorded_choice(RunDir(snapshot.dir))  # earlier changes are kept
@@ -256,29 +257,3 @@ def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
     assert found is not None  # waited for without a limit
     on = "" if found.failure else "; restart for real with the same command without --rehearse"
     return Ack("", not found.failure, "supervisor", 0.0, found.sentence + on)
-
-
-def _fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> Cure:
-    """The run's launch with the remedy of its diagnosis applied; prints on standard error what that changes.
-
-    Raises:
-        OperationError: no known remedy changes anything here, it can do harm and that was not accepted, or it needs a
-            value that is not known.
-    """
-    from ..core.diagnosis.engine import diagnose_run
-    from ..core.launching.cure import cure_of
-
-    run, session, findings = RunDir(snapshot.dir), Session(), diagnose_run(snapshot.dir)
-    cure = cure_of(run, findings, session.environ, session.home.arguments, ask=True)
-    if cure is None:
-        raise OperationError(f"there is no known remedy to apply to {snapshot.name}", "see `mpstui diagnose`")
-    cure, title = cure.with_sets(sets), cure.finding.title
-    if cure.asks:
-        wanted = " ".join(f"--set {name}=..." for name in cure.asks)
-        raise OperationError(f"{title}: {cure.sentence}", f"give the value with {wanted}")
-    if not cure.works and not sets:
-        raise OperationError(f"{title}: {cure.sentence}", "`mpstui restart` starts it again as it was")
-    if cure.risk and not accept_risk:
-        raise OperationError(f"{title}: {cure.risk}", "add --accept-risk if you accept that")
-    say_lines(f"{title}: {cure.sentence}", beside=True)
-    return cure

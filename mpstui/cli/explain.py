@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 CARD_WIDTH = 100
 _SHOWN_METRICS = 12
+_NO_OUTPUT = {
+    **dict.fromkeys((".py", ".sh"), "a program"),
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors"), "a checkpoint"),
+}
+"""What files are, by their endings, that hold nothing a program has printed, whatever words stand in them."""
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:
@@ -40,16 +45,9 @@ def run_diagnose(args: argparse.Namespace) -> int:
     from ..core.diagnosis.log_text import unexplained
     from ..core.diagnosis.model import findings_as_json
     from ..core.launching.cure import cure_of
-    from ..core.runs.find import NoSuchRun
     from ..wire.rundir import RunDir
 
-    path = Path(args.target).expanduser().absolute()
-    if not path.exists():
-        try:
-            path = meant_run(Session().home, args.target).path
-        except NoSuchRun as error:
-            hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
-            raise UsageError(f"there is neither a file nor a run {args.target!r}", hint) from error
+    path = _target(args.target)
     try:
         if not path.is_dir():
             evidence = evidence_from_log(path)
@@ -78,6 +76,27 @@ def run_diagnose(args: argparse.Namespace) -> int:
     cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
     say_lines("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
     return 0
+
+
+def _target(word: str) -> Path:
+    """The log or the folder that is meant: a path, or a run of ours.
+
+    Raises:
+        UsageError: there is none, or it is a file that holds no output.
+    """
+    from ..core.runs.find import NoSuchRun
+
+    path = Path(word).expanduser().absolute()
+    if not path.exists():
+        try:
+            path = meant_run(Session().home, word).path
+        except NoSuchRun as error:
+            hint = error.hint if error.near else "name a log, a run directory, or a run's id or name"
+            raise UsageError(f"there is neither a file nor a run {word!r}", hint) from error
+    if path.is_file() and (kind := _NO_OUTPUT.get(path.suffix.lower())):
+        keeps = "`mpstui run -- COMMAND` starts a program and keeps its output"
+        raise UsageError(f"{word} is {kind}, not what one printed", f"name a log, or a run: {keeps}")
+    return path
 
 
 def _not_ended(path: Path) -> str | None:

@@ -261,6 +261,29 @@ def test_logs_of_one_attempt_and_its_last_lines(folder: Path) -> None:
     assert mpstui("logs", run, "--attempt", "7").returncode == 2
 
 
+OOM = "raise RuntimeError('MPS backend out of memory (MPS allocated: 8.00 GB, max allowed: 9.07 GB)')"
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "told_of"),
+    [
+        (OOM, 2, ("Which argument sets batch size is not known", "Halve the batch size", "--set NAME=VALUE")),
+        ("import no_such_module_of_mine", 1, ("no change of the launch helps", "Install the module")),
+        ("raise KeyError('mine')", 1, ("is not known", "mpstui diagnose", "--set NAME=VALUE")),
+        ("print('step 1/1 loss 0.5')", 2, ("has not failed", "mpstui restart", "--set NAME=VALUE")),
+    ],
+)
+def test_where_no_remedy_can_be_applied_the_answer_says_what_to_do(
+    folder: Path, code: str, exit_code: int, told_of: tuple[str, ...]
+) -> None:
+    (folder / "ends.py").write_text(code)
+    run = ok("run", "--name", "ends", "--no-agent", "--", sys.executable, "ends.py", cwd=folder).strip()
+    mpstui("wait", run)
+    answer = mpstui("restart", run, "--fix")
+    assert (answer.returncode, [text for text in told_of if text not in answer.stderr]) == (exit_code, [])
+    assert told("show", run)["attempts"] == 1
+
+
 def test_names_cannot_steer_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = start(folder, "1", name="evil\x1b[2J\x1b]0;title\x07\nsecond line")
     ok("wait", run, "--timeout", "90")

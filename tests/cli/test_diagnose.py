@@ -12,7 +12,7 @@ import pytest
 from mpstui.cli.main import main
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.profiles.model import profile_of_command
-from tests.cli.programs import STEPS, ok, told
+from tests.cli.programs import STEPS, mpstui, ok, told
 from tests.core.launching.test_cure import crashed
 from tests.waiting import wait_until
 
@@ -203,3 +203,13 @@ def test_a_line_repeated_by_ranks_is_evidence_once(tmp_path: Path, capsys: pytes
     assert main(["diagnose", str(log), "--json"]) == 0
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert finding["evidence"] == [{"line": 1, "text": OOM, "where": None}]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("train.py", "a program"), ("best.pth", "a checkpoint")])
+def test_a_program_or_a_checkpoint_is_no_log_whatever_words_stand_in_it(tmp_path: Path, name: str, kind: str) -> None:
+    (tmp_path / name).write_text("raise RuntimeError('MPS backend out of memory (MPS allocated: 8.00 GB)')\n")
+    answer = mpstui("diagnose", name, cwd=tmp_path)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert f"{name} is {kind}, not what one printed" in answer.stderr
+    (tmp_path / f"{name}.log").write_text("RuntimeError: MPS backend out of memory (MPS allocated: 8.00 GB)\n")
+    assert "MPS ran out of memory" in mpstui("diagnose", f"{name}.log", cwd=tmp_path).stdout
