@@ -142,7 +142,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _dispatch(arguments)
     except UsageError as error:
-        _complain(error.sentence, error.hint)
+        from .mistaken import hint_of
+
+        _complain(error.sentence, hint_of(error))
         return USAGE_EXIT
     except OperationError as error:
         _complain(error.sentence, error.hint)
@@ -277,11 +279,13 @@ def _require_run(word: str) -> None:
 def _nearest(word: str, home: Home) -> str:
     from pathlib import Path
 
-    from ..core.profiles.library import names_profile
+    from ..core.profiles.library import names_profile, profile_called
 
     is_there = Path(word).exists()
     if (not is_there or word.endswith(".toml")) and names_profile(word, home, Path.cwd()):
         return f"{word!r} is a profile: start it with `mpstui launch {word}`"
+    if not is_there and (name := profile_called(word, home, Path.cwd())):
+        return f"{name!r} is a profile: start it with `mpstui launch {name}`"
     if not is_there and (meant := meaning_of(word, [*commands()])) is not None:
         return f"did you mean {meant}?"
     if is_there:

@@ -14,6 +14,7 @@ from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
 from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of
+from ..core.runs.find import NoSuchRun
 from ..core.runs.listing import main_metric
 from ..core.runs.monitor import Monitor
 from ..core.runs.query import findable
@@ -107,7 +108,9 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
     else:
         keys = [one.run for one in reversed(run_dirs(home.runs)) if not what or _is_meant(one, what)]
     if not keys:
-        raise UsageError(f"there are no runs of {what!r}" if what else "there are no runs yet", "see `mpstui ps --all`")
+        if what:
+            raise NoSuchRun(what, f"there are no runs of {what!r}", "see `mpstui ps --all`")
+        raise UsageError("there are no runs yet", "`mpstui launch` and `mpstui run` start them")
     return [monitor.snapshot(key) for key in keys]
 
 

@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         metrics.append((name, shown.whole(view.count), *told_ends, *told_best))
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
-        [f"{label:<{_LABEL}}{text}" for label, text in _facts(snapshot, told["agent"])],
+        [f"{label:<{_LABEL}}{text}" for label, text in (*_facts(snapshot, told), *_places(snapshot, told))],
         _why(snapshot, told["diagnosis"]["findings"]),
         _table(("metric", "points", "first", "last", "min", "max", "best", "at"), metrics),
         _table(("checkpoint", "size", "", "written", ""), _checkpoints(snapshot, time.time())),
@@ -99,7 +99,7 @@ def _lacks_speed(snapshot: RunSnapshot) -> bool:
     return numbers.steps_per_second is None and numbers.samples_per_second is None
 
 
-def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tuple[str, str]]:
+def _facts(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, str]]:
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
     doing = shown.FINISHING.word if shown.badge(snapshot) is shown.FINISHING else snapshot.health
     state = snapshot.end_word + (f", {doing}" if doing else "")
@@ -134,8 +134,8 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     memory = [f"{name} {shown.size(value)}" for name, value in numbers.memory._asdict().items() if value is not None]
     if memory:
         yield "memory", ", ".join(memory)
-    if agent:
-        yield "agent", agent["text"]
+    if told["agent"]:
+        yield "agent", told["agent"]["text"]
     if snapshot.tags:
         yield "tags", " ".join(f"#{tag}" for tag in snapshot.tags)
     for place, line in enumerate(snapshot.note.splitlines()):
@@ -143,8 +143,16 @@ def _facts(snapshot: RunSnapshot, agent: dict[str, str] | None) -> Iterator[tupl
     origin = provenance(snapshot)
     if origin is not None and (code := code_sentence(origin)):
         yield "code", code
+
+
+def _places(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What was started where, and where its records and its output are."""
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
-    yield "folder", str(snapshot.dir)
+    if told["cwd"] is not None:
+        yield "folder", told["cwd"]
+    yield "records" if snapshot.is_ours else "path", str(snapshot.dir)
+    if snapshot.output not in (None, snapshot.dir):
+        yield "log", str(snapshot.output)
 
 
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:

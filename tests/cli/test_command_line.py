@@ -83,6 +83,21 @@ def test_a_toml_file_in_place_of_a_command_is_a_profile_only_where_it_has_a_comm
     assert "is a profile" not in complaint("run", str(project))[0]
 
 
+def test_a_profile_in_place_of_a_run_is_told_how_to_start_it_and_a_run_in_place_of_a_profile_how_to_go_on(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "my-net.toml").write_text(PROFILE)
+    monkeypatch.chdir(tmp_path)
+    for words in (("show", "my_net"), ("logs", "my-net"), ("results", "my_net"), ("my_net",)):
+        assert "'my-net' is a profile: " in (hint := complaint(*words)[1])
+        assert "`mpstui launch my-net`" in hint
+    run = RunBuilder(home, "transformer").run.run
+    assert f"'transformer' is a run: `mpstui restart {run}`" in complaint("launch", "transformer")[1]
+    assert f"`mpstui profiles save {run} NAME`" in complaint("profiles", "transformer")[1]
+    assert "is a profile" not in complaint("show", "./my_net")[1]
+
+
 def test_an_ambiguous_run_lists_the_candidates(home: Home) -> None:
     runs = [RunBuilder(home, f"run {i}", NOW + i).run.run for i in range(2)]
     assert all(run in complaint(runs[0][:6])[1] for run in runs)

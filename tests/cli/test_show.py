@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import STEPS, mpstui, ok
+from tests.cli.programs import STEPS, mpstui, ok, told
 
 OUT_OF_MEMORY = (
     "for step in range(3): print(f'step {step} loss {1 / (step + 1):.4f}', flush=True)\n"
@@ -33,7 +33,12 @@ def test_each_thing_is_told_once(tmp_path: Path) -> None:
     assert lines[0] == f"program  ({run})"
     assert sum(line.startswith("loss ") for line in lines) == 1
     assert sum("attempt 2 started, from step 0" in line for line in lines) == 1
-    assert sum(f"/{run}" in line for line in lines) == 1, "the folder is named once"
+    records = next(line.split()[1] for line in lines if line.startswith("records "))
+    assert sum(f"/{run}" in line for line in lines) == 2, "the records are named once, and the log in them"
+    assert f"log       {records}/attempts/2/output.log" in lines
+    assert f"folder    {tmp_path}" in lines
+    document = told("show", run)
+    assert (document["cwd"], document["log"]) == (str(tmp_path), f"{records}/attempts/2/output.log")
     assert next(line for line in lines if line.startswith("state")).count("exit code 0") == 1
     assert next(line for line in lines if line.startswith("attempt ")).startswith("attempt   2 of 2, started ")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
+from ...wire.rundir import slug
 from ...wire.secrets import HIDDEN
 from ..model.checks import Problem, ProfileError, nearest
 from ..model.errors import OperationError, UsageError
@@ -22,6 +23,14 @@ SUFFIX = ".toml"
 MAX_PROFILE_BYTES = 1 << 20
 FIRST = "quickstart"
 """Selected for somebody who has never used mpstui."""
+
+
+class NoSuchProfile(UsageError):
+    """No profile has this name or title; ``word`` is what was asked for."""
+
+    def __init__(self, word: str, sentence: str, hint: str, *, near: str | None) -> None:
+        super().__init__(sentence, hint, field="profile", near=near)
+        self.word = word
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,12 @@ def names_profile(word: str, home: Home, cwd: Path) -> bool:
     return any(file.stem == word.removesuffix(SUFFIX) for file, _ in _files(home, cwd))
 
 
+def profile_called(word: str, home: Home, cwd: Path) -> str | None:
+    """The name of the profile that a word means, though it is spelled with other signs: ``my_net`` and ``my-net``."""
+    wanted = slug(word.removesuffix(SUFFIX))
+    return next((file.stem for file, _ in _files(home, cwd) if slug(file.stem) == wanted), None)
+
+
 def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
     """Find and read one profile, by path, by the file's name, or by its title.
 
@@ -117,7 +132,7 @@ def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
     names = [entry.name for entry in entries]
     likely = nearest(wanted, names)
     hint = f"did you mean `{likely}`?" if likely else f"there are: {', '.join(names) or 'none yet'}"
-    raise UsageError(f"there is no profile {wanted!r}", hint, field="profile", near=likely)
+    raise NoSuchProfile(wanted, f"there is no profile {wanted!r}", hint, near=likely)
 
 
 def read_profile(path: Path, cwd: Path) -> Profile:

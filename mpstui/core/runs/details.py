@@ -64,6 +64,13 @@ def provenance(snapshot: RunSnapshot) -> Provenance | None:
     return storage.read_or_none(Provenance, RunDir(snapshot.dir).provenance)
 
 
+def begun_in(snapshot: RunSnapshot) -> str | None:
+    """The folder in which its newest attempt was started; None if mpstui did not start it, or not yet."""
+    folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
+    launch = storage.read_or_none(LaunchRecord, folder.launch) if snapshot.is_ours else None
+    return launch.cwd if launch is not None else None
+
+
 def code_sentence(origin: Provenance) -> str:
     """``1f3a9c2b5d10 on main, 2 files changed``; empty if the program was in no repository."""
     if origin.commit is None and origin.branch is None:

@@ -24,7 +24,11 @@ def is_path(word: str) -> bool:
 
 
 class NoSuchRun(UsageError):
-    """No run has this id, name or profile."""
+    """No run has this id, name or profile; ``word`` is what was asked for."""
+
+    def __init__(self, word: str, sentence: str, hint: str, *, near: str | None = None) -> None:
+        super().__init__(sentence, hint, field="run", near=near)
+        self.word = word
 
 
 def find_run(home: Home, name: str) -> RunDir:
@@ -79,19 +83,19 @@ def _no_such_run(home: Home, name: str) -> NoSuchRun:
     path = Path(name.partition("#")[0]).expanduser()
     if is_path(name) and path.exists():
         sentence = f"{name} was not started by mpstui, which only reads what lies there"
-        return NoSuchRun(sentence, "ps, show, results, report, export, follow and watch take it", field="run")
+        return NoSuchRun(name, sentence, "ps, show, results, report, export, follow and watch take it")
     sentence, found = f"there is no run {name!r}", run_dirs(home.runs)
     host, _, run = name.rpartition(":")
     elsewhere = f"is it on {host}? Then write {run} --host {host}" if host and run else ""
     if not found:
         none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
-        return NoSuchRun(sentence, elsewhere or none, field="run")
+        return NoSuchRun(name, sentence, elsewhere or none)
     from difflib import get_close_matches  # only for a mistyped name; every list of runs imports this module
 
     words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
     close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else elsewhere or "see `mpstui ps --all`"
-    return NoSuchRun(sentence, hint, field="run", near=next(iter(close), None))
+    return NoSuchRun(name, sentence, hint, near=next(iter(close), None))
 
 
 def run_name(run: RunDir) -> str | None:

@@ -15,7 +15,7 @@ from ..machine import is_python, may_start_python
 from ..model.snapshot import RunSnapshot, State
 from ..present import can_be_explained, epoch_shown
 from ..series.direction import best_point
-from .details import provenance
+from .details import begun_in, provenance
 from .gallery import gallery_of
 from .one import exit_as_json
 from .run_settings import named_settings
@@ -97,6 +97,8 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
         **_logged(snapshot),
         "diagnosis": diagnosis(snapshot),
         "dir": str(snapshot.dir),
+        "cwd": begun_in(snapshot),
+        "log": str(snapshot.output) if snapshot.output is not None else None,
         "branch": snapshot.branch._asdict() if snapshot.branch else None,
         "eta_seconds": numbers.eta_seconds,
         "steps_per_second": numbers.steps_per_second,

@@ -1,0 +1,40 @@
+"""The hint for a word that means another thing: a profile where a run is asked for, or a run instead of a profile."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ..core.model.errors import UsageError
+from ..core.model.home import resolve_home
+
+
+def hint_of(error: UsageError) -> str:
+    """The hint of an error; where the name that was not found is one of the other kind, what to do with that."""
+    if error.field == "run":
+        return _of_a_profile(error) or error.hint
+    return (_of_a_run(error) or error.hint) if error.field == "profile" else error.hint
+
+
+def _of_a_profile(error: UsageError) -> str:
+    from ..core.profiles.library import profile_called
+    from ..core.runs.find import NoSuchRun, is_path
+
+    if not isinstance(error, NoSuchRun) or is_path(error.word):
+        return ""
+    name = profile_called(error.word, resolve_home(os.environ), Path.cwd())
+    return f"{name!r} is a profile: start a run of it with `mpstui launch {name}`" if name else ""
+
+
+def _of_a_run(error: UsageError) -> str:
+    from ..core.profiles.library import NoSuchProfile
+    from ..core.runs.find import find_runs
+
+    if not isinstance(error, NoSuchProfile):
+        return ""
+    try:
+        run = find_runs(resolve_home(os.environ), error.word)[0].run
+    except UsageError:
+        return ""
+    again = f"`mpstui restart {run}` starts it again, `mpstui profiles save {run} NAME` makes a profile of it"
+    return f"{error.word!r} is a run: {again}"
