@@ -271,7 +271,9 @@ class ExternalMetrics:
                 columns = {"loss": point.losses} if leads and newest.loss is not None else {}
                 columns |= {} if point.rates is None else {"lr": point.rates}
                 columns |= {
-                    n: one for n, one in point.values.items() if n not in columns and not _is_told(n, newest, leads)
+                    shown: one
+                    for name, one in point.values.items()
+                    if (shown := _shown_as(name, newest, leads)) and shown not in columns
                 }
                 self.store.add_columns(
                     record["attempt"],
@@ -301,17 +303,27 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    return {n: one for n, one in values.items() if n not in record and not _is_told(n, point, leads)} | record
+    shown = {_shown_as(name, point, leads): value for name, value in values.items()}
+    return {name: value for name, value in shown.items() if name} | record
 
 
-def _is_told(name: str, point: MetricPoint, leads: bool) -> bool:
-    """Whether a name is a field of every record, or another name for ``lr`` or the leading ``loss``."""
+def _shown_as(name: str, point: MetricPoint, leads: bool) -> str:
+    """The name of a value's curve; empty for a field of every record, and for another name of ``lr`` or the leading
+    ``loss``.
+
+    Two losses on one line are two quantities, however alike their names are: ``train loss: 0.5, loss: 0.75``.
+    """
     from ..formats.measures import quantity
 
     if point.verbatim:
-        return False
-    main = leads and point.series.rpartition("@")[0].removeprefix("bar ") == name.lower()
-    return main or name in NOT_METRICS or quantity(name) in (("", "loss"), ("", "lr"))
+        return name
+    leading = point.series.rpartition("@")[0].removeprefix("bar ") if leads else ""
+    if leading == name.lower() or name in NOT_METRICS or quantity(name) == ("", "lr"):
+        return ""
+    if quantity(name) != ("", "loss"):
+        return name
+    is_second = leading in map(str.lower, point.metrics) and name in point.metrics
+    return ("loss (2)" if name.lower() == "loss" else name) if is_second else ""
 
 
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:

@@ -19,7 +19,7 @@ _FEWEST_COMPARED, _MOST_COMPARED = 3, 100
 _ENOUGH_DECIMALS, _NEAR = 3, 0.005
 """Values with fewer decimals must also be within this share of each other."""
 _FEW_POINTS, _MANY_TIMES = 60, 8
-"""A printed loss with fewer points than this gives way to one seen this many times as often."""
+"""A printed loss or learning rate with fewer points than this gives way to one seen this many times as often."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
 """``Batch loss``: beside a curve with the same values it is no other quantity."""
 
@@ -64,6 +64,8 @@ class JoinedCurves:
                     if of is not view:
                         shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
                         self._made[witness, name] = view, shown
+                if name == "lr" and _shows_more_of(found.get(name), shown):
+                    del found[name]  # a scheduler's lines tell it where it changes
                 found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
         return found
 
@@ -160,7 +162,7 @@ def _told_apart(
 
 
 def _shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
-    """Whether the agent's curve of the loss stands in for a printed one with few points.
+    """Whether one witness's curve stands in for another's with few points, of the loss or the learning rate.
 
     It must be of the same quantity: the agent may see the sum over a batch where the program prints the mean.
     """

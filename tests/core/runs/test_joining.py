@@ -280,6 +280,38 @@ def test_the_mean_of_the_last_epoch_is_the_loss_of_a_training_that_is_done(
     run.release()
 
 
+def test_a_learning_rate_that_is_printed_where_it_changes_leaves_the_agents_curve(home: Home) -> None:
+    """The lines of a scheduler are three points of a schedule of which the agent has seen every step."""
+    run = run_of(home).beat(step=400, loss=0.5, lr=0.001, **AGENT)
+    rates = {step: 0.01 if step < 200 else 0.001 for step in range(10, 401, 10)}
+    run.points(*({"time": NOW, "attempt": 1, "step": at, "loss": 0.5, "lr": rate} for at, rate in rates.items()))
+    changed = "Adjusting learning rate of group 0 to 1.0000e-03.\n"
+    run.output("".join(f"step {at} loss {at / 900:.4f}\n{changed * (at % 150 == 0)}" for at in range(5, 401, 5)))
+    curve = both(home, run)[1].series["lr"]
+    assert (curve.count, curve.values[0], curve.last, curve.axis) == (40, 0.01, 0.001, "optimizer step")
+    run.release()
+
+
+def test_a_learning_rate_that_is_printed_at_every_step_stays_the_programs_own(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 30, 0.45)
+    run.output("".join(f"iter {i}: loss {1.8 + i / 1000:.4f}, lr {0.01 - i / 1e4:.4f}\n" for i in range(31)))
+    curve = both(home, run)[1].series["lr"]
+    assert (curve.count, curve.last) == (31, 0.007)
+    run.release()
+
+
+def test_two_losses_of_training_on_one_line_are_two_curves(home: Home) -> None:
+    """Whatever the second one is, it is no spelling of the first."""
+    run = run_of(home)
+    run.output("".join(f"Epoch {i}: train loss: {1 / i:.4f}, loss: {2 / i:.4f}\n" for i in range(1, 9)))
+    curves = both(home, run)[1].series
+    assert {name: (view.count, view.last) for name, view in curves.items()} == {
+        "loss": (8, 0.125),
+        "loss (2)": (8, 0.25),
+    }
+    run.release()
+
+
 def test_a_printed_mean_keeps_the_chart_where_the_agent_sees_a_sum(home: Home) -> None:
     """A neural operator adds up the errors of a batch, and prints their mean."""
     run = seen_by_agent(run_of(home), 810, 1.5, seq=90)
