@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,21 +81,30 @@ class JsonDocument(Records):
                 self._entries, self._tracker = 0, Tracker()
             news, self._entries = history[self._entries :], len(history)
             self._state = {key: value for key, value in document.items() if key != "log_history"}
-            state, plan = self._state, self._plan
+            state = self._state
             entries = [entry for entry in news if isinstance(entry, dict)]
             if entries and state and as_number(state.get("global_step")) != as_number(entries[-1].get("step")):
                 entries.append({"step": state.get("global_step"), "epoch": state.get("epoch")})
-            return [point for entry in entries for point in self.points_of({**plan, **entry})]
+            return self._points_of_entries(entries)
         self._state = {}
         # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
         names = document.get("nonfinite")
         nonfinite = {str(name): math.nan for name in names} if isinstance(names, list) else {}
         return self.points_of({**document, **nonfinite})
 
-    @property
-    def _plan(self) -> dict[str, object]:
+    def _points_of_entries(self, entries: Iterable[dict[str, object]]) -> list[MetricPoint]:
+        """The points of entries of the history, each with the totals that the document states.
+
+        Beside a ``global_step`` the ``step`` of each entry is one, that of an evaluation too.
+        """
         names = ("max_steps", "num_train_epochs")
-        return {name: self._state[name] for name in names if _planned(self._state.get(name))}
+        plan = {name: self._state[name] for name in names if _planned(self._state.get(name))}
+        counts_all = "global_step" in self._state
+        found: list[MetricPoint] = []
+        for entry in entries:
+            step = {"global_step": entry["step"]} if counts_all and "step" in entry else {}
+            found += self.points_of({**plan, **entry, **step})
+        return found
 
     def _poll_long(self, stamp: tuple[int, int, int], limit: int | None) -> list[MetricPoint]:
         """The new entries of a document that is not held whole; what is nested in one costs that entry."""
@@ -129,7 +139,7 @@ class JsonDocument(Records):
             self._entries, self._stamp, self._tracker = 0, None, Tracker()
         self._entries = max(self._entries, self._passed) if self._stamp else 0
         found = (_entry(line) for line in self._choice.each(b"\n".join(new)))
-        return [point for entry in found if entry for point in self.points_of({**self._plan, **entry})]
+        return self._points_of_entries(entry for entry in found if entry)
 
     def close(self) -> list[MetricPoint]:
         """Nothing is held back."""

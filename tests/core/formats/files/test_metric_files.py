@@ -201,6 +201,30 @@ def test_trainer_state_appends_by_rewriting(tmp_path: Path) -> None:
     assert (found.step, found.steps, found.epochs, found.epoch) == (20, 40, 2, 1.0)
 
 
+@pytest.mark.parametrize("whole_bytes", [1 << 20, 50])
+def test_an_evaluation_of_a_trainer_lies_at_its_own_step(
+    tmp_path: Path, whole_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_document, "_WHOLE_BYTES", whole_bytes)
+    path = tmp_path / "trainer_state.json"
+    logged = [
+        {"epoch": 0.5, "eval_loss": 3.0, "step": 5},
+        {"epoch": 0.9, "learning_rate": 1e-5, "loss": 2.5, "step": 9},
+        {"epoch": 1.0, "eval_loss": 2.1, "eval_runtime": 0.5, "step": 10},
+    ]
+    state = {"epoch": 1.0, "global_step": 10, "log_history": logged, "max_steps": 40, "num_train_epochs": 4}
+    path.write_text(json.dumps(state))
+    points = detect(path).close()
+    assert [(one.counters.step, one.counters.epoch) for one in points] == [(5, 0.5), (9, 0.9), (10, 1.0)]
+    assert [one.eval_metrics.get("eval_loss") for one in points] == [3.0, None, 2.1]
+
+
+def test_a_history_without_a_state_keeps_what_its_evaluations_count_to_itself(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps([{"step": 50, "loss": 2.0}, {"step": 1, "val_loss": 2.1}, {"step": 60, "loss": 1.0}]))
+    assert [one.counters.step for one in detect(path).close()] == [50, 50, 60]
+
+
 def test_event_files_grow_and_a_torn_record_waits(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1700000000.host.1.0"
     records = [record(event(0, version="brain.Event:2"))] + [
