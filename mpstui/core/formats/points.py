@@ -151,6 +151,8 @@ class LineReading:
     """True when the record says that the epoch it names is over."""
     part: bool = False
     """True when the loss is one part of several that none stands for: drawn by its own name, never as "loss"."""
+    group: str = ""
+    """The word in front of the names, which may say whose values they are: ``Seen: acc: 0.9``."""
     bare: bool = False
     """True when the loss is called after its data alone ("train"): what it does tells whether it is one."""
     of_trainings: bool = False

@@ -16,6 +16,7 @@ from .epoch_passes import EpochPasses
 from .epoch_steps import EpochSteps
 from .evaluations import Banner, DrawnEvaluation, Evaluated, as_validation
 from .facts import Fact
+from .groups import Groups
 from .launches import Launches
 from .learning_rates import LearningRates
 from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
@@ -46,19 +47,19 @@ class Tracker:
         self._late: list[MetricPoint] = []
         """Points of values that were kept back until they proved to be metrics."""
         self._evaluated, self._under_way = Evaluated(), UnderWay()
-        self._moves = 0
         self._bars = BarBook()
-        self._passes, self._bare = EpochPasses(), BareValues()
+        self._passes, self._bare, self._groups = EpochPasses(), BareValues(), Groups()
         self._epoch_steps = EpochSteps(steps, epoch_length)
-        self._epochs_announced = 0
+        self._moves = self._epochs_announced = 0
         self._trained = self._of_samples = self._reports_validation = False
 
     def place(self, reading: LineReading) -> MetricPoint | None:
-        """The point of a reading; None when it is only a plan or a redraw of what is known."""
+        """The point of a reading; None when it is only a plan, a redraw of what is known, or has to wait."""
+        found = self._groups.as_meant(reading)
         if reading.bare:
-            *kept, reading = self._bare.as_meant(reading, trained=self._trained)
-            self._late += filter(None, map(self._place, kept))
-        return self._place(reading)
+            found = [*found[:-1], *self._bare.as_meant(reading, trained=self._trained)]
+        self._late += filter(None, map(self._place, found[:-1]))
+        return self._place(found[-1]) if found else None
 
     def _place(self, reading: LineReading) -> MetricPoint | None:
         reading = as_validation(reading) if self._reports_validation else reading
@@ -110,7 +111,8 @@ class Tracker:
         return point
 
     def end(self) -> None:
-        """Nothing follows: an evaluation that was under way is over."""
+        """Nothing follows: an evaluation that was under way is over, and no other group will be told."""
+        self._late += filter(None, map(self._place, self._groups.release()))
         self._late += filter(None, [self._under_way.end()])
 
     def take_late(self) -> list[MetricPoint]:
@@ -133,7 +135,7 @@ class Tracker:
         """
         series = self._losses.begun(first.series)
         evaluates = self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training
-        if series is None or evaluates or self._reports_validation:
+        if series is None or evaluates or self._reports_validation or not self._groups.lets_by(first):
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._begins_run(first) or not follows(first.counters, series.counters):

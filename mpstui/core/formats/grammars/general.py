@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..assemble import assemble, sums_up
+from ..groups import label_of
 from ..pairs import pairs_of
 from ..points import LineReading, Priority
 from ..prose import is_prose
@@ -25,7 +27,13 @@ class General(LineGrammar):
     def read(self, line: str) -> Sequence[LineReading] | None:
         spelt = respelt(line)
         pairs = pairs_of(spelt)
-        reading = assemble(self.name, spelt, pairs) if pairs and not (is_prose(line) or sums_up(pairs)) else None
+        if not pairs or is_prose(line) or sums_up(pairs):
+            return None
+        reading, label = assemble(self.name, spelt, pairs), label_of(spelt)
+        if reading is None and label is not None:  # ``[seen] acc 0.5``: a record by itself
+            reading = assemble(self.name, body := spelt[label.end :], pairs_of(body))
+        if reading is not None and label is not None and not reading.bare:
+            reading = replace(reading, group=label.text)
         return None if reading is None else (reading,)
 
 
