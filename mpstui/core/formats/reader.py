@@ -23,7 +23,7 @@ from .tracker import Tracker
 
 _WORTH_A_LOOK = re.compile(
     r"[0-9]|oss|total|AP|----|╰─|nan|inf|NaN|Inf|_mem|/ |\A(?:[Ee]pisode|[Gg]en(?:eration)?)\b|"
-    r"\S {2,40}\S{1,40} {2,40}\S"
+    r"\S {2,40}\S{1,40} {2,40}\S|[|] {0,40}(?:[Mm]ean|[Aa]vg)\b"
 )
 _OTHER_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?([1-9]\d{0,4})\]:?|rank ([1-9]\d{0,4}):)")
 _FIRST_RANK = re.compile(r"^\s*(?:\[(?:rank|Rank|default) ?0\]:?|rank 0:)")

@@ -103,6 +103,8 @@ _WINDOW = re.compile(
 """``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
 """``mean reward (100 episodes) -19.5``, with no sign either."""
+_SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!\w)")
+"""``0.3125f0``, ``1.5f-5``: how Julia prints a number of 32 bits."""
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
 _NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
 """``train_loss=nan.0``, as Lightning's bar pads what is no number."""
@@ -274,6 +276,8 @@ def _values_in_their_own_notation(line: str) -> str:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
+    if "f0" in line or "f-" in line or "f1" in line:
+        line = _SINGLE_PRECISION.sub(r"\1e\2", line)
     if "n.0" in line or "f.0" in line:
         line = _NOT_FINITE.sub(r"\1", line)
     if "osses: " in line:

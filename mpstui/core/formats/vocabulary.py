@@ -75,6 +75,8 @@ NUMBERED_WORDS = word_set(
     "fold client class head seed gpu rank worker layer trial part member task shot level group correct right"
 )
 """In front of a number that goes up: it says which of several, or how many, not where the training stands."""
+STATISTIC_WORDS = word_set("mean avg average median std stddev min max var p5 p25 p50 p75 p95 p99 q1 q3")
+"""Name what was taken of many values, at the head of a column."""
 HEADING_WORDS = word_set(
     """
     result results summary total avg average mean final best metrics metric stats status log progress gpu cpu mps cuda

@@ -744,3 +744,26 @@ def test_a_map_of_features_is_no_measure() -> None:
 def test_a_sentence_about_a_broken_loss_is_no_reading(line: str) -> None:
     points = LogReader().feed(f"step 10 loss 1.5\n{line}\nstep 20 loss nan\nloss: nan\n".encode())
     assert [(point.step, str(point.loss)) for point in points] == [(10, "1.5"), (20, "nan"), (20, "nan")]
+
+
+@pytest.mark.parametrize(
+    ("line", "loss"),
+    [
+        ("(epoch = {n}, train_loss = 0.{n}125f0, test_loss = 1.5f-2)", 0.3125),
+        ("Epoch: {n}   Train: (loss = 2.{n}5f-5, acc = 62.5)   Test: (loss = 0.5f0, acc = 60.25)", 2.35e-05),
+    ],
+)
+def test_numbers_of_single_precision_are_read_as_julia_prints_them(line: str, loss: float) -> None:
+    reader = LogReader()
+    reader.feed("".join(line.format(n=n) + "\n" for n in range(1, 4)).encode())
+    found = reader.summary().train_loss
+    assert found is not None
+    assert (found.last, found.count) == (loss, 3)
+
+
+def test_statistics_of_data_are_no_metrics() -> None:
+    reader = LogReader()
+    reader.feed(b"column     mean    std     min\nage        38.5    13.25   17.0\nincome     1.25    0.5     0.25\n")
+    assert not reader.summary().metrics
+    reader.feed(b"epoch 1 loss 0.5\nloss of the day: 3\n")
+    assert reader.summary().metrics == ("loss",)
