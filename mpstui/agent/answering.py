@@ -12,6 +12,10 @@ from . import saving
 from .reporter import Reporter
 
 _PATIENCE_SECONDS = 60.0
+_EVALUATES = (
+    'this program evaluates by its own rules; report.requested("evaluate") in its loop (from mpstui import report) '
+    "would let it hear this"
+)
 
 
 def answer(
@@ -28,7 +32,7 @@ def answer(
         _save(request, reporter, step)
         return
     if request.action == "evaluate":
-        reporter.answer(request, ok=False, text="this program evaluates by its own rules")
+        reporter.answer(request, ok=False, text=_EVALUATES)
         return
     before = memory().driver
     gc.collect()

@@ -16,7 +16,10 @@ from .reporter import place_of
 
 LONGEST_SECONDS = 300.0
 _HOOK = "mpstui_save"
-NO_HOOK = f"this program saves by its own rules: its main script has no function `{_HOOK}` to call"
+NO_HOOK = (
+    f"this program saves by its own rules: its main script has no function `{_HOOK}` to call; with one that returns "
+    'the path, or with report.requested("save") in its loop, it would save now'
+)
 
 
 _PARAMETERS = ("weight", "bias")

@@ -129,8 +129,9 @@ def _cannot_hear(action: str, snapshot: RunSnapshot, facts: RunFacts) -> str:
 def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
     beat = snapshot.numbers.beat
     knows = beat is None or "evaluate" in beat.answers  # one whose heartbeat was not read is asked: it answers no
-    why = "it is evaluating now" if snapshot.health is Health.EVALUATING else ""
-    return _cannot_hear("evaluate", snapshot, facts) or why or ("" if knows else "it does not evaluate on request")
+    why = "" if knows else 'it does not evaluate on request: report.requested("evaluate") in its loop would'
+    why = "it is evaluating now" if snapshot.health is Health.EVALUATING else why
+    return _cannot_hear("evaluate", snapshot, facts) or why
 
 
 def _cannot_remove(snapshot: RunSnapshot, facts: RunFacts) -> str:
@@ -181,10 +182,9 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
     told_by_cost = resumes or (not caution and not all(one.finite for one in snapshot.checkpoints))
     scratch = () if told_by_cost else (f"{begins[:1].upper()}{begins[1:]}.",)
-    if has_finished and resumes:
-        cost = "It continues from its newest checkpoint, where nothing may be left to do."
-    else:
-        cost = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
+    goes_on = "It continues from its newest checkpoint, where nothing may be left to do."
+    again = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
+    cost = goes_on if has_finished and resumes else again
     lines = (*stopped, *done, *scratch, cost)
     return Question(f"Restart {snapshot.name}{where}?", tuple(filter(None, lines)), "restart it")
 

@@ -284,7 +284,7 @@ def test_clear_cache_and_save_are_answered(tmp_path: Path) -> None:
         [sys.executable, "-S", "-c", PRELUDE + SCRIPT + program], env=environment(tmp_path), cwd=tmp_path
     )
     try:
-        cache, unsaved = (_answered(place, action) for action in ("clear_cache", "save"))
+        cache, unsaved, unheard = (_answered(place, action) for action in ("clear_cache", "save", "evaluate"))
         (tmp_path / "hook").write_text(SAVES)
         saved = wait_until(lambda: ack if (ack := _answered(place, "save")).ok else None)
         (tmp_path / "hook").write_text(FAILS)
@@ -293,7 +293,9 @@ def test_clear_cache_and_save_are_answered(tmp_path: Path) -> None:
         child.kill()
         child.wait()
     assert (cache.ok, cache.text) == (True, "nothing to free")
-    assert unsaved.text == "this program saves by its own rules: its main script has no function `mpstui_save` to call"
+    assert "its main script has no function `mpstui_save` to call; with one" in unsaved.text
+    assert 'report.requested("save")' in unsaved.text
+    assert 'report.requested("evaluate")' in unheard.text
     assert saved is not None
     assert re.fullmatch(r"saved at step \d+: w.pt", saved.text)
     assert failed is not None

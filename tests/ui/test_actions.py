@@ -99,7 +99,8 @@ def test_evaluate_is_offered_where_it_would_change_something() -> None:
     other = replace(plain, numbers=replace(plain.numbers, beat=Heartbeat(time=NOW, seq=1, answers=("save",))))
     evaluating = replace(knows, health=Health.EVALUATING)
     found = [allowed(one, RunFacts(), BY_ID["evaluate"]) for one in (knows, other, evaluating)]
-    assert [one.why for one in found] == ["", "it does not evaluate on request", "it is evaluating now"]
+    never = 'it does not evaluate on request: report.requested("evaluate") in its loop would'
+    assert [one.why for one in found] == ["", never, "it is evaluating now"]
 
     async def play(driver: Driver) -> None:
         await driver.press("ctrl+p", *"evaluate")

@@ -13,6 +13,7 @@ from typing import Any
 from ...wire.records import RESTART_CAUSES
 from ...wire.rundir import RunDir
 from ..model.snapshot import RunSnapshot
+from ..present import size
 from .evidence import clues_of, ending, evidence_from_run_dir, evidence_of, failed_attempt
 from .log_text import (
     LogTimeline,
@@ -138,11 +139,13 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
 
 
 def _numbers(rule: Rule, text: SearchText) -> str:
-    """The numbers of the last failure of this kind."""
+    """The numbers of the last failure of this kind; a group called ``bytes`` holds a count of them, without a unit."""
     for pattern, words in rule.numbers:
         *_, last = (None, *compiled(pattern).finditer(text.text))
         if last is not None:
-            return words.format(*last.groups())
+            counted = last.re.groupindex.get("bytes")
+            told = enumerate(last.groups(), 1)
+            return words.format(*(size(float(group)) if place == counted else group for place, group in told))
     return ""
 
 

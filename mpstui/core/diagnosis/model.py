@@ -177,9 +177,9 @@ class Rule:
     ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
     may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
     counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``passes``: it is over once
-    the same loss is a number again. ``numbers`` are pairs of a
-    pattern and what is said of its groups (``wanted {0}``), the first found counts. ``sources`` are the issues or files
-    the rule was learnt from.
+    the same loss is a number again. ``numbers`` are pairs of a pattern and what is said of its groups (``wanted {0}``),
+    of which one called ``bytes`` is shown as a size; the first found counts. ``sources`` are the issues or files the
+    rule was learnt from.
     """
 
     id: str

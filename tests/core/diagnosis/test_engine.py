@@ -233,6 +233,12 @@ def test_an_exception_is_shown_with_the_place_that_raised_it() -> None:
     assert found.numbers == "wanted 512.00 MB more: 17.54 GB + 2.31 GB of 20.13 GB were in use"
 
 
+def test_a_lack_that_torch_counts_in_bytes_is_told_as_a_size() -> None:
+    text = "RuntimeError: [enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: "
+    text += "you tried to allocate 48000000000 bytes. Error code 12 (Cannot allocate memory)"
+    assert diagnose(Evidence(lines=lines(text), exit_code=1))[0].numbers == "wanted 44.7 GiB more"
+
+
 def test_a_variable_that_was_set_already_is_not_advised_again() -> None:
     text = "NotImplementedError: The operator 'aten::_linalg_svd.U' is not currently implemented for the MPS device."
     for environment, advised in (({}, True), ({FALLBACK: "1"}, False)):

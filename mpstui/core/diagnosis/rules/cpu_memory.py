@@ -31,7 +31,7 @@ RULES = (
             r"Cannot allocate memory \(os error 12\)",
         ),
         numbers=(
-            (r"you tried to allocate (\d+) bytes", "wanted {0} bytes more"),
+            (r"you tried to allocate (?P<bytes>\d+) bytes", "wanted {0} more"),
             (r"Unable to allocate ([\d.]+ [KMGTP]iB) for", "wanted {0} more"),
         ),
         confidence=0.93,
