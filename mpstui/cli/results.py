@@ -13,7 +13,7 @@ from ..core.model.errors import UsageError
 from ..core.model.home import Home
 from ..core.model.snapshot import RunSnapshot
 from ..core.present import badge
-from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of
+from ..core.runs.comparison import BROKEN_MARK, Column, columns, metrics_of, of_one_teller
 from ..core.runs.find import NoSuchRun
 from ..core.runs.listing import main_metric
 from ..core.runs.monitor import Monitor
@@ -25,6 +25,8 @@ from ..wire import labels, storage
 from ..wire.records import Spec
 from ..wire.rundir import RunDir, run_dirs
 from .session import FILTER_HELP, Session, keys_of_path, print_json, query_of, say
+
+_SEEN = "loss (agent)"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,12 +56,15 @@ def run(args: argparse.Namespace) -> int:
     found = [one for one in _runs(Session().home, args.what) if wanted is None or wanted.matches(findable(one))]
     if not found and not args.json:
         say("no run matches")
+    for one in found:
+        programs.setdefault(_program(one), []).append(one)
+    programs = {program: of_one_teller(runs) for program, runs in programs.items()}
     if args.json:
+        alike = {one.run: one for runs in programs.values() for one in runs}
+        found = [alike[one.run] for one in found]
         more = ({"settings": settings_of(one), "metrics": metrics_as_json(one)} for one in found)
         print_json([{**as_json(one, full=False), **further} for one, further in zip(found, more, strict=True)])
         return 0
-    for one in found:
-        programs.setdefault(_program(one), []).append(one)
     names = [name for name, _ in programs]
     for (name, folder), runs in programs.items():
         metric = args.metric or main_metric(tuple(metrics_of(runs)))
@@ -134,7 +139,10 @@ def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], l
     rows = [["run", "state", *(one.name for one in told)]]
     rows += [[runs[place].run, badge(runs[place]).word, *(column.text(place) for column in told)] for place in order]
     broken = best.broken if best is not None else {}
-    return rows, [f"{BROKEN_MARK} {runs[place].run}: {words}" for place, words in broken.items()]
+    remarks = [f"{BROKEN_MARK} {runs[place].run}: {words}" for place, words in broken.items()]
+    if metric == "loss" and any(_SEEN in one.series for one in runs):
+        remarks.append(f"loss is the one that the program tells, {_SEEN} what goes into backward")
+    return rows, remarks
 
 
 def _rank(best: Column, place: int) -> tuple[bool, float]:

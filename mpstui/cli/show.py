@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         told_ends = (shown.NOT_FINITE if value is None else shown.number(value) for value in ends)
         best = best_point(view, name)
         told_best = (shown.number(best.value), _place(view.axis, best.at)) if best else ("–", "–")
-        metrics.append((name, shown.whole(view.count), *told_ends, *told_best))
+        metrics.append((name, shown.whole(view.standing), *told_ends, *told_best))
     blocks = (
         [f"{snapshot.name}  ({snapshot.run})"],
         [f"{label:<{_LABEL}}{text}" for label, text in (*_facts(snapshot, told), *_places(snapshot, told))],

@@ -138,8 +138,15 @@ class SeriesView:
     """How many finite points each column holds."""
     smoothing: float = 0.0
     """The weight of the past in ``smooth``, per column; 0: it is ``mean``."""
+    told_by: str = ""
+    """The witness, where others tell the same quantity: ``agent``, ``output.log``."""
     begin: float = math.nan
     """The x of the very first point; each column reaches from just after the previous column's ``x`` to its own."""
+
+    @property
+    def standing(self) -> int:
+        """Points before thinning, without those that a later attempt has measured again."""
+        return int(sum(self.points)) if self.superseded else self.count
 
     def begins(self, place: int) -> float:
         """Where the first point of a column of several may lie: after the column before it."""

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from ..model.snapshot import RunSnapshot, SeriesView
@@ -19,6 +20,7 @@ MOST_COMPARED = 20
 """How many runs can be compared at once."""
 _OTHER_BESTS = 4
 """How many metrics besides the compared one are shown with their best values."""
+_AGENT = "agent"
 BROKEN_MARK = "✗"
 """Beside the best value of a run that no longer measures anything finite."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
@@ -70,6 +72,31 @@ class Column(NamedTuple):
         return frozenset(place for place, one in known.items() if one == found)
 
 
+def of_one_teller(snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
+    """The runs with each loss under the same name: the one that programs tell is ``loss`` if any of them tells one, and
+    what the agent has seen is ``loss (agent)``. A single run calls ``loss`` what shows more of it at the time.
+    """
+    told = [_losses(one) for one in snapshots]
+    if not any(teller != _AGENT for losses in told for teller in losses):
+        return list(snapshots)
+    return [_renamed(one, losses) for one, losses in zip(snapshots, told, strict=True)]
+
+
+def _losses(snapshot: RunSnapshot) -> dict[str, str]:
+    """By witness, under which name its loss stands."""
+    names = {view.told_by: name for name, view in snapshot.series.items() if view.told_by}
+    alone = "loss" in snapshot.series and "loss" not in names.values()
+    return {snapshot.numbers.told_by.get("loss", ""): "loss"} if alone else names
+
+
+def _renamed(snapshot: RunSnapshot, losses: Mapping[str, str]) -> RunSnapshot:
+    if losses.get(_AGENT) != "loss":
+        return snapshot
+    theirs = next((name for teller, name in losses.items() if teller != _AGENT), None)
+    names = {"loss": f"loss ({_AGENT})", **({theirs: "loss"} if theirs is not None else {})}
+    return replace(snapshot, series={names.get(name, name): view for name, view in snapshot.series.items()})
+
+
 def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
     """Numbers by size, even those among the words of a command; then words."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -100,7 +127,9 @@ def columns(
     last = tuple(math.nan if one and one.last is None else one.last if one else None for one in curves)
     took = (one.lasted(until(one, one.seen)) for one in snapshots)
     steps = tuple(_float(one.numbers.step) for one in snapshots)
-    rest = (Column("steps", steps, "position"), Column("took", tuple(took), "seconds"))
+    rest = [Column("steps", steps, "position"), Column("took", tuple(took), "seconds")]
+    if any(one.attempts > 1 for one in snapshots):  # the time is that of all of them, the rest is where they led
+        rest.append(Column("attempts", tuple(_float(one.attempts or None) for one in snapshots), "position"))
     return [
         *found,
         Column("last", last, "last", way),

@@ -58,11 +58,12 @@ class JoinedCurves:
                     if view.count <= found[twin].count:
                         continue
                     del found[twin]
-                shown = view
-                if view.axis == "step" and (witness == own) != (order[0][0] == own):
+                shown, others = view, view.axis == "step" and (witness == own) != (order[0][0] == own)
+                if others or name == "loss":
                     of, shown = self._made.get((witness, name), (None, view))
-                    if of is not view:
-                        shown = replace(view, axis=OPTIMIZER_AXIS if witness == own else PRINTED_AXIS)
+                    axis = (OPTIMIZER_AXIS if witness == own else PRINTED_AXIS) if others else view.axis
+                    if of is not view or shown.axis != axis:
+                        shown = replace(view, axis=axis, told_by=witness if name == "loss" else "")
                         self._made[witness, name] = view, shown
                 if name == "lr" and _shows_more_of(found.get(name), shown):
                     del found[name]  # a scheduler's lines tell it where it changes
@@ -85,8 +86,20 @@ class JoinedCurves:
                 others = (one for one in names[: names.index(name)] if one in kept)
                 if (first := next((one for one in others if self._are_one(kept, one, name)), None)) is not None:
                     mine, other = kept[first], kept.pop(name)
-                    kept[first] = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
+                    more = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
+                    kept[first] = self._of_the_program(more, mine.told_by, other.told_by)
         return kept
+
+    def _of_the_program(self, view: SeriesView, *tellers: str) -> SeriesView:
+        """The curve that stands for two: what the agent has seen and the program tells too is the program's."""
+        teller = next((one for one in tellers if one != view.told_by), "")
+        if not view.told_by or not teller:
+            return view
+        of, shown = self._made.get(("of the program", view.name), (None, view))
+        if of is not view:
+            shown = replace(view, told_by=teller) if view.told_by == "agent" else view
+            self._made["of the program", view.name] = view, shown
+        return shown
 
     def _are_one(self, curves: Mapping[str, SeriesView], one: str, other: str) -> bool:
         mine, theirs = curves[one], curves[other]

@@ -9,7 +9,7 @@ from textual.events import Click, MouseMove, MouseScrollDown, MouseScrollUp
 from ...core import present as shown
 from ...core.model.snapshot import RunSnapshot, SeriesView
 from ...core.present import badge
-from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, value_at
+from ...core.runs.comparison import BROKEN_MARK, Column, columns, curve_of, metrics_of, of_one_teller, value_at
 from ...core.series.direction import better
 from ..charting.moving import navigate
 from ..charting.plot import GUTTER, ChartView
@@ -61,7 +61,7 @@ class Comparison(PixelPanel):
         """Lines of the chart, and those above the first run of the table."""
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
-        self.snapshots = snapshots
+        self.snapshots = of_one_teller(snapshots)
         self.repaint()
 
     def repaint(self) -> None:

@@ -17,6 +17,7 @@ from mpstui.core.runs.comparison import (
     differences,
     full_name,
     metrics_of,
+    of_one_teller,
     told_apart,
     value_at,
 )
@@ -216,3 +217,28 @@ def test_the_best_of_a_run_that_is_not_read_yet_is_not_said_to_be_missing() -> N
         one for one in columns([whole, lacks, replace(lacks, run="c", brief=True)], "loss") if "acc" in one.name
     )
     assert [found.text(place) for place in range(3)] == ["0.2000", "–", "…"]
+
+
+def test_a_column_compares_the_loss_of_one_witness_whatever_each_run_calls_so_at_the_time() -> None:
+    """While it trains, a run shows what the agent sees; once it is done, the mean that the program has printed."""
+    seen, printed = measured_run("a", loss=[3.0, 0.1]).series["loss"], measured_run("b", loss=[2.0, 0.5]).series["loss"]
+    by_agent, by_program = replace(seen, told_by="agent"), replace(printed, told_by="output.log")
+    training = run(series={"loss": by_agent, "loss (output.log)": by_program})
+    done = run(series={"loss": by_program, "loss (agent)": by_agent})
+    young = run(series={"loss": seen}, numbers=Numbers(told_by={"loss": "agent"}))
+    found = of_one_teller([training, done, young])
+    assert [{name: view.last for name, view in one.series.items()} for one in found] == [
+        {"loss (agent)": 0.1, "loss": 0.5},
+        {"loss": 0.5, "loss (agent)": 0.1},
+        {"loss (agent)": 0.1},
+    ]
+    by_name = {column.name: column.values for column in columns(found, "loss")}
+    assert (by_name["best"], by_name["best loss (agent)"]) == ((0.5, 0.5, None), (0.1, 0.1, 0.1))
+    assert of_one_teller([young, young]) == [young, young], "no program tells one"
+
+
+def test_times_of_several_attempts_say_so() -> None:
+    names = [column.name for column in columns([run(attempts=1), run(attempts=1)], "loss")]
+    assert "attempts" not in names
+    found = {column.name: column.values for column in columns([run(attempts=2), run(attempts=1)], "loss")}
+    assert found["attempts"] == (2.0, 1.0)

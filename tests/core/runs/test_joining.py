@@ -966,3 +966,19 @@ def test_an_epoch_that_is_reported_once_with_its_loss_is_done(home: Home, often:
         assert (epoch_text(numbers), numbers.epoch_done, total_progress(numbers)) == ("4/10", often == 1, done)
         assert numbers.eta_seconds == pytest.approx(left, rel=0.15), "the first epoch is seen from its first loss on"
     run.release()
+
+
+def test_each_loss_says_who_tells_it_and_one_that_both_tell_is_the_programs(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 3, 0.5, phase="train")
+    run.output("epoch 1/9 loss 2.5\nepoch 2/9 loss 2.0\n")
+    for shown in both(home, run):
+        tellers = {name: view.told_by for name, view in shown.series.items() if "loss" in name}
+        assert tellers == {"loss": "agent", "loss (output.log)": "output.log"}
+    run.release()
+    alike = seen_by_agent(run_of(home), 1, 1.0)
+    alike.points(*({"time": NOW, "attempt": 1, "step": step, "loss": 1 / step} for step in range(2, 9)))
+    alike.output("".join(f"step {step}/20 loss {1 / step:.6f}\n" for step in range(1, 9)))
+    for shown in both(home, alike):
+        tellers = {name: view.told_by for name, view in shown.series.items() if "loss" in name}
+        assert tellers == {"loss": "output.log"}
+    alike.release()
