@@ -178,14 +178,15 @@ def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[s
 
 
 def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]:
-    newest_first = sorted(snapshot.checkpoints, key=lambda one: one.time, reverse=True)
-    for one in newest_first[:_CHECKPOINTS]:
+    own_first = sorted(snapshot.checkpoints, key=lambda one: (why_not_its_own(one, snapshot) != "", -one.time))
+    for one in own_first[:_CHECKPOINTS]:
         fault = "" if one.complete and one.finite else "holds NaN" if one.complete else "incomplete"
-        note = why_not_its_own(one, snapshot) or fault or ("best" if one.best else "")
+        perhaps = f"perhaps of run {one.rival}" if one.rival is not None else ""
+        note = why_not_its_own(one, snapshot) or fault or perhaps or ("best" if one.best else "")
         step = f"step {shown.whole(one.step)}" if one.step is not None else ""
         yield one.path.name, shown.size(one.size_bytes), step, shown.moment_of_day(one.time, now), note
-    if len(newest_first) > _CHECKPOINTS:
-        yield f"and {len(newest_first) - _CHECKPOINTS} older", "", "", "", ""
+    if len(own_first) > _CHECKPOINTS:
+        yield f"and {len(own_first) - _CHECKPOINTS} more", "", "", "", ""
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:

@@ -1,22 +1,18 @@
-"""The newest complete checkpoint of a run, recognised without torch and not by its name alone; and who owns it.
-
-Several runs may save into one folder. What a file says of itself comes first. Otherwise it belongs to a run that had
-an attempt alive when it was written; if two runs had, to the one that is certain to have been alive then.
-"""
+"""The newest complete checkpoint of a run, recognised without torch and not by its name alone."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..wire import liveness, storage
-from ..wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
-from ..wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
+from ..wire import storage
+from ..wire.checkpoints import is_best, lacks_parts, matching, told
+from ..wire.owners import Owners
+from ..wire.records import LaunchTemplate, Spec
 from ..wire.rundir import RunDir
 from ..wire.tensors import newest_finite
 from .machine import Clock
@@ -27,10 +23,6 @@ SETTLE_SECONDS = 2.0
 _TEMPORARY = re.compile(r"^\.|~$|[._-](?:tmp|temp|part|partial|incomplete|writing)(?:[._-]|$)|^tmp", re.IGNORECASE)
 _ZIP_END_SEARCH_BYTES = 22 + 65535
 """The end record has 22 bytes and may be followed by a comment of at most 65535 (PKWARE appnote 4.3.16)."""
-EARLY_SECONDS = 2.0
-"""File systems round times, the coarsest to two seconds."""
-LATE_SECONDS = 60.0
-"""What outlives its trainer, or writes to a slow disk, may finish a file this long after the end."""
 SAVING_POLL_SECONDS = 0.5
 QUIET_SECONDS = 5.0
 """A writer that pauses for this long is assumed to be done."""
@@ -58,7 +50,7 @@ def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool
     found = _measured(matching(run.path, pattern)) if pattern else []
     shared = bool(pattern) and (not found or run.path not in found[0].path.parents)
     found = found or (_measured(matching(cwd, pattern)) if pattern else [])
-    return (found, shared) if found else ([item for path in told(run.events) if (item := measure(path))], False)
+    return (found, shared) if found else ([item for path in told(run.events) if (item := measure(path))], True)
 
 
 def _measured(paths: Iterable[Path]) -> list[Found]:
@@ -195,24 +187,6 @@ def _safetensors_is_whole(head: bytes, read: Callable[[int], bytes], size: int) 
         return False
 
 
-class Life(NamedTuple):
-    """When one attempt lived, Unix seconds."""
-
-    begin: float
-    seen: float
-    """Certainly alive until then."""
-    end: float
-    """Certainly dead after that."""
-
-
-class Claim(NamedTuple):
-    """What is known about the owner of one file."""
-
-    own: bool
-    other: str | None = None
-    """Another run that wrote it, or may have."""
-
-
 class ByOwner(NamedTuple):
     """The files that a run's pattern finds, newest first."""
 
@@ -245,78 +219,12 @@ def split_by_owner(run: RunDir, template: LaunchTemplate) -> ByOwner:
     if not shared:
         return ByOwner(found, [], {})
     owners = Owners(run, template)
-    claims = [(item, owners.claim(item)) for item in found]
+    claims = [(item, owners.claim(item.path, item.time)) for item in found]
     return ByOwner(
         [item for item, claim in claims if claim.own],
         [(item, claim.other) for item, claim in claims if not claim.own],
         {item.path: claim.other for item, claim in claims if claim.own and claim.other},
     )
-
-
-class Owners:
-    """Tells a run's own checkpoints from those of others in the same folder."""
-
-    def __init__(self, run: RunDir, template: LaunchTemplate) -> None:
-        self._run, self._place = run, _place(template)
-        self._lives = lives(run)
-        self._others: dict[str, list[Life]] | None = None
-        self._tellers: dict[str, str] | None = None
-
-    def claim(self, item: Found) -> Claim:
-        """Whether a file is this run's, and who else may own it."""
-        named = owner_of(item.path) or self._told().get(str(item.path))
-        if named is not None:
-            return Claim(named == self._run.run, named if named != self._run.run else None)
-        moment = item.time + EARLY_SECONDS
-        surely = any(life.begin <= moment and item.time <= life.seen for life in self._lives)
-        perhaps = any(life.begin <= moment and item.time <= life.end for life in self._lives)
-
-        def rivals(theirs: Life) -> bool:
-            # A run that died unnoticed may have lived for ever: it is no rival of one known to have been alive.
-            return theirs.begin <= moment and item.time <= (theirs.seen if surely else theirs.end)
-
-        other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
-        return Claim(perhaps and (other is None or surely), other)
-
-    def _told(self) -> dict[str, str]:
-        """For each path, the run whose agent saw it being saved."""
-        if self._tellers is None:
-            self._tellers = tellers(self._run.path.parent)
-        return self._tellers
-
-    def _neighbours(self) -> dict[str, list[Life]]:
-        """The lives of the other runs that save into the same folder, the newest run first."""
-        if self._others is None:
-            self._others = {}
-            try:
-                names = sorted(os.listdir(self._run.path.parent), reverse=True)  # noqa: PTH208 - names are enough
-            except OSError:
-                names = []
-            for run in (RunDir(self._run.path.parent / name) for name in names if not name.startswith(".")):
-                spec = storage.read_or_none(Spec, run.spec) if run != self._run else None
-                if spec is not None and _place(spec.launch) == self._place:
-                    self._others[run.run] = lives(run, now=liveness.is_held(run.run_lock))
-        return self._others
-
-
-def lives(run: RunDir, *, now: bool = False) -> list[Life]:
-    """When the attempts of a run were alive, as far as its records tell; ``now``: the newest is known to be alive."""
-    found: list[Life] = []
-    for number in reversed(run.attempt_numbers()):
-        attempt = run.attempt(number)
-        launched = storage.read_or_none(LaunchRecord, attempt.launch)
-        if launched is not None and launched.rehearsal is None:
-            ended = storage.read_or_none(ExitRecord, attempt.exit)
-            end = ended.ended + LATE_SECONDS if ended else found[-1].begin if found else math.inf
-            known = ended or (now and not found)
-            signs = filter(None, map(storage.stat_of, (attempt.output, attempt.heartbeat())))
-            last_sign = max((info.st_mtime for info in signs), default=0.0)
-            found.append(Life(launched.time, end if known else min(end, last_sign), end))
-    return found
-
-
-def _place(template: LaunchTemplate) -> str:
-    return str(Path(template.cwd) / (template.checkpoints or ""))
 
 
 class SavingWatch:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mpstui.supervisor.checkpoints import LATE_SECONDS, ByOwner, split_by_owner
+from mpstui.supervisor.checkpoints import ByOwner, split_by_owner
 from mpstui.wire import liveness, storage
 from mpstui.wire.checkpoints import mark, owner_of
+from mpstui.wire.owners import LATE_SECONDS
 from mpstui.wire.records import ExitRecord, LaunchRecord, LaunchTemplate, Spec
 from mpstui.wire.rundir import RunDir, event
 
@@ -105,6 +106,19 @@ def test_of_two_that_trained_at_once_those_that_the_agent_in_each_saw_being_save
     assert looked(first, folder)[1] == ["mine.pt"]
     assert looked(second, folder)[1] == ["both.pt", "theirs.pt"]
     assert looked(second, folder)[0].doubtful == {}
+
+
+def test_without_a_pattern_a_file_that_another_run_has_saved_over_is_left(folder: Path) -> None:
+    first, second = lived(folder, "a", (100, 1000)), lived(folder, "b", (200, 900))
+    storage.append_line(
+        first.events, event(START + 300, 1, "checkpoint", "saved", path=str(saved(folder, "e1.pt", 300)))
+    )
+    best = saved(folder, "best.pt", 600)
+    for run, after in ((first, 400), (second, 600)):
+        storage.append_line(run.events, event(START + after, 1, "checkpoint", "saved", path=str(best)))
+    found = split_by_owner(first, template(folder)._replace(checkpoints=None))
+    assert [item.path.name for item in found.own] == ["e1.pt"]
+    assert found.passed_over[0][1] == "b"
 
 
 def test_a_run_whose_end_nobody_saw_has_what_no_other_can_have_written(folder: Path) -> None:

@@ -175,9 +175,11 @@ class Checkpoint(NamedTuple):
     best: bool = False
     complete: bool = True
     owner: str | None = None
-    """The run that it says it belongs to; None if it does not say."""
+    """The run that it says it belongs to, or that is known to have written it; None: as far as is known, this one."""
     finite: bool = True
     """False: its tensors hold NaN. That is looked into only where the run gives reason to."""
+    rival: str | None = None
+    """Another run that saved into the same folder at the time, and may have written it instead."""
 
 
 class RunEvent(NamedTuple):

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...wire import storage
-from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, tellers, told
+from ...wire.checkpoints import is_best, lacks_parts, matching, owner_of, told
 from ...wire.heartbeat import CheckpointNote
+from ...wire.owners import Claim, Owners
 from ...wire.records import LaunchTemplate
+from ...wire.rundir import RunDir
 from ...wire.storage import UnreadableRecord
 from ..model.snapshot import Checkpoint, Numbers, RunEvent
 from .state import RunWitnesses
@@ -25,6 +27,8 @@ MOST_CHECKPOINTS = 300
 _MOST_QUESTIONS = 12
 """How often to ask whose a new file is: the run that has just written it reports it a moment later."""
 LOOK_SECONDS = 5.0
+_LATE_SECONDS = 2.0
+"""So much later than its report a file may seem to be written: another machine's clock, the rounding of its time."""
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
 _BESIDE_A_STEP = ("trainer_state.json", "random_states_", "scheduler.")
@@ -41,8 +45,8 @@ class CheckpointScanner:
         """By path, size and time: whether it is complete, and the run it says it belongs to."""
         self._tensors: dict[tuple[str, int, float], Health | None] = {}
         self._strangers: tuple[Checkpoint, ...] = ()
-        """Checkpoints found by the last scan that this run has not reported."""
-        self._tellers: dict[str, str] = {}
+        """Checkpoints found by the last scan that this run has not reported, or that changed after it did."""
+        self._claims: dict[tuple[Path, float], Claim] = {}
         self._questions = 0
 
     def of_run(
@@ -60,7 +64,9 @@ class CheckpointScanner:
         if newest is not None and Path(newest.path).is_absolute():  # its event comes with the next step
             said.setdefault(Path(newest.path), False)
         pattern, steps = template.checkpoints if template else None, steps_told(newest, events)
-        found = self._with_owners(run, self.scan(pattern, folders, steps, said), said)
+        found = self.scan(pattern, folders, steps, said)
+        if template is not None:
+            found = self._with_owners(RunDir(run), template, found, _told_at(newest, events))
         diverged = not numbers.loss_is_finite or any("not_finite" in event.details for event in events)
         return self._with_nan(found) if diverged else found
 
@@ -79,15 +85,21 @@ class CheckpointScanner:
         return tuple(one._replace(finite=one.path not in passed) for one in found)
 
     def _with_owners(
-        self, run: Path, found: tuple[Checkpoint, ...], said: Mapping[Path, bool]
+        self, run: RunDir, template: LaunchTemplate, found: tuple[Checkpoint, ...], told_at: Mapping[Path, float]
     ) -> tuple[Checkpoint, ...]:
-        """Add the run to each file that another run has reported."""
-        strangers = tuple(one for one in found if one.owner is None and one.path not in said)
+        """Add the other run that has written a file, or may have.
+
+        Args:
+            told_at: when this run last reported each: a file that has changed since may be another's by now.
+        """
+        strangers = tuple(one for one in found if one.owner is None and one.time > told_at.get(one.path, 0.0))
         self._questions = self._questions + 1 if strangers == self._strangers else 0
         if strangers and self._questions < _MOST_QUESTIONS:
-            self._tellers = tellers(run.parent)
+            owners = Owners(run, template)
+            self._claims = {(one.path, one.time): owners.claim(one.path, one.time) for one in strangers}
         self._strangers = strangers
-        return tuple(one._replace(owner=self._tellers.get(str(one.path))) if one in strangers else one for one in found)
+        claimed = (_claimed(one, self._claims.get((one.path, one.time))) for one in found)
+        return tuple(_of_its_step(one, told_at.get(one.path)) for one in claimed)
 
     def scan(
         self,
@@ -146,6 +158,32 @@ class CheckpointScanner:
             complete=whole,
             owner=owner,
         )
+
+
+def _claimed(one: Checkpoint, claim: Claim | None) -> Checkpoint:
+    if claim is None or claim.other is None:
+        return one
+    return (
+        one._replace(rival=claim.other) if claim.own else one._replace(owner=claim.other, step=step_of(one.path.name))
+    )
+
+
+def _of_its_step(one: Checkpoint, told_at: float | None) -> Checkpoint:
+    """Without the step that was reported of a file that has been written anew since: its report is on the way."""
+    is_newer = told_at is not None and one.time > told_at + _LATE_SECONDS
+    return one._replace(step=step_of(one.path.name)) if is_newer else one
+
+
+def _told_at(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[Path, float]:
+    """When a training last reported each of its checkpoints, Unix seconds."""
+    found = dict[Path, float]()
+    for event in events:
+        path = event.details.get("path")
+        if event.event == "checkpoint" and isinstance(path, str):
+            found[Path(path)] = event.time
+    if newest is not None and newest.time is not None:
+        found[Path(newest.path)] = max(newest.time, found.get(Path(newest.path), 0.0))
+    return found
 
 
 def _without_backups(seen: Iterable[tuple[os.stat_result, Checkpoint]]) -> list[Checkpoint]:

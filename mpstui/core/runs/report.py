@@ -87,6 +87,8 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
                 "best": one.best,
                 "complete": one.complete,
                 "finite": one.finite,
+                "owner": one.owner,
+                "rival": one.rival,
             }
             for one in snapshot.checkpoints
         ],

@@ -25,7 +25,7 @@ def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
 
 
 def _checkpoint_row(file: Checkpoint, moment: str, snapshot: RunSnapshot, width: int) -> Row:
-    stranger = why_not_its_own(file, snapshot)
+    stranger = why_not_its_own(file, snapshot) or (f"perhaps of run {file.rival}" if file.rival is not None else "")
     parts = (
         Span(" "),
         Span(moment, "dim"),

@@ -16,7 +16,7 @@ from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_who
 from mpstui.core.runs.state import RunWitnesses
 from mpstui.wire.heartbeat import CheckpointNote
 from mpstui.wire.records import LaunchTemplate, Spec
-from tests.core.runs.build import FakeClock, RunBuilder, make_home, make_monitor
+from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_home, make_monitor
 from tests.tensor_files import safetensors
 
 
@@ -143,6 +143,43 @@ def test_a_file_that_another_run_has_saved_into_the_same_folder_is_said_to_be_of
     found = make_monitor(home, clock).refresh(runs[0].run.run)
     shown = next(one for one in found if one.run == runs[0].run.run)
     assert {one.path.name: one.owner for one in shown.checkpoints} == {"0.pt": None, "1.pt": runs[1].run.run}
+
+
+def test_what_another_run_has_saved_over_is_its_checkpoint_and_has_not_the_step_of_the_one_before(
+    tmp_path: Path,
+) -> None:
+    home, clock, best = make_home(tmp_path), FakeClock(), tmp_path / "best.pt"
+    best.write_bytes(zipped())
+    first, second = (RunBuilder(home, f"run {at}").status("running").launch().hold() for at in range(2))
+    os.utime(best, (NOW + 10, NOW + 10))
+    first.event("checkpoint", "saved", time=NOW + 10, path=str(best), step=420)
+    monitor = make_monitor(home, clock)
+
+    def shown(run: RunBuilder) -> list[tuple[int | None, str | None]]:
+        return [(one.step, one.owner) for one in monitor.snapshot(run.run.run).checkpoints]
+
+    assert shown(first) == [(420, None)]
+    os.utime(best, (NOW + 40, NOW + 40))
+    clock.advance(LOOK_SECONDS)
+    assert shown(first) == [(None, None)], "it was written anew, and whose step that was is not told yet"
+    second.event("checkpoint", "saved", time=NOW + 40, path=str(best), step=315)
+    clock.advance(LOOK_SECONDS)
+    assert shown(first) == [(None, second.run.run)]
+    assert shown(second) == [(315, None)]
+
+
+def test_where_two_runs_without_a_report_save_into_one_folder_it_is_said_whose_a_file_may_be(tmp_path: Path) -> None:
+    home, out = make_home(tmp_path), tmp_path / "out"
+    out.mkdir()
+    runs = [RunBuilder(home, f"run {at}").status("running").launch().hold() for at in range(2)]
+    for run in runs:
+        run.respec(launch=run.spec.launch._replace(checkpoints=str(out / "*.pt")))
+    (out / "e.pt").write_bytes(zipped())
+    os.utime(out / "e.pt", (NOW + 10, NOW + 10))
+    monitor = make_monitor(home, FakeClock())
+    for run, other in (runs, runs[::-1]):
+        (file,) = monitor.snapshot(run.run.run).checkpoints
+        assert (file.owner, file.rival) == (None, other.run.run)
 
 
 def test_a_folder_is_a_checkpoint_too(tmp_path: Path) -> None:
