@@ -64,6 +64,8 @@ class Passes:
         self._known: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
         self._newest: _Pass | None = None
         self._previous: _Pass | None = None
+        self._left: _Pass | None = None
+        """The one that the newest batch has left behind."""
         self._trained: _Pass | None = None
         self._begun: dict[int, int] = {}
         """Epochs by network."""
@@ -81,7 +83,7 @@ class Passes:
 
     def fetched(self, batch: Any, iterator: Any) -> bool:
         """After ``__next__`` of its iterator: whether a pass begins where another had come to its end."""
-        before = self._newest
+        before, self._left = self._newest, None
         found = before if before is not None and before.iterator() is iterator else self._known.get(iterator)
         if found is None:
             return False
@@ -90,6 +92,7 @@ class Passes:
             found.batches = found.steps = found.epoch = found.batches_of_steps = 0
             found.networks = set()
         if found is not self._newest:
+            self._left = before
             if self._newest is not None and not self._newest.was_looked_through():
                 self._previous = self._newest
             self._newest = found
@@ -97,6 +100,12 @@ class Passes:
         if found.batches == 1:
             found.measure(batch)
         return found is not before is not None and before.batches == before.length
+
+    @property
+    def looked_through(self) -> int:
+        """The batches of the pass that the newest batch has left behind, if none of them was trained on."""
+        left = self._left
+        return left.batches if left is not None and left.was_looked_through() else 0
 
     def evaluated(self, batches: int) -> None:
         """So many batches passed without training: the newest pass is an evaluation, if they are all from it."""

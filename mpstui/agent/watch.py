@@ -17,6 +17,7 @@ from . import answering, ranks, saving
 from .awake import Awake
 from .captured import CapturedSteps
 from .counting import Steps
+from .evaluating import Evaluating
 from .losses import Losses
 from .memory import device_memory
 from .pace import Pace
@@ -28,8 +29,7 @@ from .scalars import Scalars
 _LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
 """How long backward passes may go on without an optimizer step before that is reported."""
-_FEWEST_PASSES = _IDLE_BATCHES = 3
-_EVALUATES_AFTER_SECONDS = 1.0
+_FEWEST_PASSES = 3
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
@@ -62,14 +62,13 @@ class Watch:
         self.captured = CapturedSteps(self._stepped)
         self._phase = "train"
         self._worked_at = self._first_backward = 0.0
-        self._eval_at: float | None = None
-        self._idle_batches = 0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
         self.written = saving.Written()
         self.saves_folder = False  # what is being saved is part of a checkpoint
         self._newest_memory = MemoryReading()
         self._pace, self._points = Pace(), StepPoints()
-        self._fetching_at, self._told = 0.0, 0  # steps, by the newest beat
+        self.evaluating = Evaluating(self._pace, self.passes)
+        self._told = 0  # steps, by the newest beat
 
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
@@ -240,9 +239,7 @@ class Watch:
     def _worked(self) -> None:
         """Note that it trains: there was a backward pass or a step."""
         now = self._monotonic()
-        if self._eval_at is not None or self._phase != "train":
-            self._pace.was_away = True
-        self._eval_at, self._idle_batches = None, 0
+        self.evaluating.trains(other_work=self._phase != "train")
         if self._phase != "train":
             self._phase, self._next_beat = "train", now
         self._worked_at = now
@@ -256,9 +253,8 @@ class Watch:
 
     def before_eval(self, *args: Any, **kwargs: Any) -> None:
         """Before ``Module.eval``."""
-        if self._eval_at is None:
-            self._eval_at = self._monotonic()
-            self.steps.evaluates(self._eval_at)
+        if self.evaluating.begins(now := self._monotonic()):
+            self.steps.evaluates(now)
             if self._awake is not None:
                 self._awake.start()
 
@@ -269,32 +265,24 @@ class Watch:
 
     def before_train(self, module: Any, mode: bool = True) -> None:
         """Before ``Module.train``, of the model or a part of it: what is computed from now on is no evaluation."""
-        if mode and self._eval_at is not None:
-            self._pace.came_back(now := self._monotonic(), self._eval_at)
-            self._eval_at, self._idle_batches = None, 0
+        if mode and self.evaluating.since is not None:
+            self.evaluating.ends(now := self._monotonic())
             if self._phase == "eval":
                 self._beat_on("train", now)
 
     def before_fetch(self, iterator: Any, *args: Any) -> None:
         """Before ``__next__`` of a data loader."""
-        self._fetching_at = self._monotonic()
+        self.evaluating.fetches(self._monotonic())
 
     def after_fetch(self, batch: Any, iterator: Any, *args: Any) -> None:
-        """After ``__next__`` of a data loader: a few batches without a backward pass between them are an evaluation."""
+        """After ``__next__`` of a data loader."""
         if self.passes.fetched(batch, iterator):
             self.steps.ends_step()
         if self._reporter is None or self._thread != _thread.get_ident():
             return
-        self._pace.waited += (now := self._monotonic()) - self._fetching_at
-        self._idle_batches += 1
-        if self._idle_batches >= _IDLE_BATCHES:
-            self.passes.evaluated(_IDLE_BATCHES)
-            self._eval_at = self._eval_at or now
-        if self._phase == "eval" or self._evaluates(now):
+        self.evaluating.fetched(now := self._monotonic(), self.steps.already or 0)
+        if self._phase == "eval" or self.evaluating.is_long(now):
             self._beat_on("eval", now)
-
-    def _evaluates(self, now: float) -> bool:
-        return self._eval_at is not None and now - self._eval_at > _EVALUATES_AFTER_SECONDS
 
     def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
         """Write a beat while it computes without training: with no new numbers but those from before."""
@@ -320,13 +308,13 @@ class Watch:
         try:
             self._tell_last_steps(now)
             silent = self._trains and now - worked_at > self._pace.patience / 2 and self._awake.computes(now)
-            away = silent if self._eval_at is None else self._phase == "eval" or self._evaluates(now)
+            away = silent if self.evaluating.since is None else self._phase == "eval" or self.evaluating.is_long(now)
             if away and self._awake.stands_still(now) < 5 * BEAT_SECONDS and self._writing.acquire(False):
                 try:
                     self._beat_on("eval", now)
                 finally:
                     self._writing.release()
-                if self._worked_at != worked_at and self._eval_at is None and self._phase != "save":
+                if self._worked_at != worked_at and self.evaluating.since is None and self._phase != "save":
                     with self._writing:  # a step came in the meantime: it takes precedence
                         self._phase = "train"
                         self._reporter.beat("train")
@@ -339,7 +327,7 @@ class Watch:
         told, rests = self.steps.already or 0, self._trains and now - self._worked_at >= BEAT_SECONDS
         if self._reporter is not None and self.trainer is None and rests and self._told < told:
             with self._writing:
-                if self._phase == "train" and self._eval_at is None:
+                if self._phase == "train" and self.evaluating.since is None:
                     self._told = told
                     where = self.passes.facts(self.losses.passes_per_step, **self.steps.behind())
                     self._reporter.beat("train", now=True, step=told, **where)
@@ -364,7 +352,7 @@ class Watch:
         self._saved_at = self._monotonic()
         if self._reporter is not None and self._phase == "save" and self._pid == os.getpid():
             with self._writing:
-                self._phase = "train" if self._eval_at is None else "eval"
+                self._phase = "train" if self.evaluating.since is None else "eval"
                 self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self.written.newest)
 
     def _memory(self) -> MemoryReading:

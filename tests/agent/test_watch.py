@@ -86,7 +86,7 @@ def test_a_step_made_while_the_other_thread_tells_of_an_evaluation_has_the_last_
     script = SCRIPT + (
         "import threading\n"
         "step(); net.eval()\n"
-        "watch = sys.modules['_mpstui_private.agent.hooks']._watches[0]; watch._eval_at -= 60\n"
+        "watch = sys.modules['_mpstui_private.agent.hooks']._watches[0]; watch.evaluating.since -= 60\n"
         "beat, begun, stepped = watch._reporter.beat, threading.Event(), threading.Event()\n"
         "def slow(phase=None, **facts):\n"
         "    if phase == 'eval': begun.set(); stepped.wait(60)\n"
@@ -359,6 +359,45 @@ def test_an_evaluation_is_left_out_of_the_speed_whatever_follows_it(tmp_path: Pa
         "print(told['steps_per_second'])\n"
     )
     assert float(ran(script, tmp_path)[0]) == pytest.approx(4.0, rel=0.05)
+
+
+@pytest.mark.parametrize("says_eval", ["", "net.eval()"])
+@pytest.mark.parametrize("batches", [1, 8])
+def test_an_evaluation_that_is_seen_by_its_loader_alone_is_left_out_of_the_speed(
+    tmp_path: Path, batches: int, says_eval: str
+) -> None:
+    """Nothing says that it ends: a network stays in evaluation mode, or never went there. Each beat holds one."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + "from torch.utils.data import DataLoader\n"
+        "import json, os\n"
+        "def evaluate(data):\n"
+        f"    {says_eval or 'pass'}\n"
+        f"    for batch in DataLoader(data, batch_size=32 // {batches}): at[0] += 0.4 / {batches}; net(batch)\n"
+        "for epoch in range(20):\n"
+        "    for batch in DataLoader(x[:8], batch_size=1): at[0] += 0.1; step()\n"
+        "    evaluate(x); evaluate(x)\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['steps_per_second'])\n"
+    )
+    assert float(ran(script, tmp_path)[0]) == pytest.approx(10.0, rel=0.05)
+
+
+@pytest.mark.parametrize("support", ["DataLoader(x, batch_size=8)", "DataLoader(x, batch_size=32)"])
+def test_data_that_each_step_looks_through_is_part_of_the_step(tmp_path: Path, support: str) -> None:
+    """As in a few-shot training, which encodes a support set before each step, and learns from its queries."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n"
+        + SCRIPT
+        + "from torch.utils.data import DataLoader\n"
+        "import json, os\n"
+        "for epoch in range(60):\n"
+        f"    for batch in {support}: at[0] += 0.8 * len(batch) / 32; net(batch)\n"
+        "    for batch in DataLoader(x[:1]): at[0] += 0.2; step()\n"
+        "print(json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json')).get('steps_per_second'))\n"
+    )
+    assert ran(script, tmp_path)[0].strip() in ("None", "1.0")
 
 
 def test_a_speed_is_that_of_ten_seconds_since_a_beat_may_hold_one_step_or_two(tmp_path: Path) -> None:
