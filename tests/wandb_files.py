@@ -57,11 +57,13 @@ def stats(moment: float, values: Mapping[str, float]) -> bytes:
     return field(7, field(2, stamp(moment)) + b"".join(items))
 
 
-def run(name: str, config: Mapping[str, Any], tags: Sequence[str] = (), notes: str = "") -> bytes:
+def run(
+    name: str, config: Mapping[str, Any], tags: Sequence[str] = (), notes: str = "", *, started: float = START
+) -> bytes:
     settings = b"".join(field(1, field(1, key) + field(16, json.dumps(value))) for key, value in config.items())
     words = b"".join(field(10, tag) for tag in tags)
     told = field(1, "abc123") + field(3, "cifar") + field(4, settings) + field(8, name) + field(9, notes) + words
-    return field(17, told + field(17, stamp(START)))
+    return field(17, told + field(17, stamp(started)))
 
 
 def exited(code: int, runtime: int = 60) -> bytes:
@@ -104,14 +106,19 @@ def write(path: Path, records: Sequence[bytes]) -> Path:
 def events(path: Path, steps: range, tag: str = "train/loss") -> Path:
     """An event file of TensorBoard with one scalar; returns its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    scalars = ((step, field(1, tag) + b"\x15" + struct.pack("<f", 1 / (step + 1))) for step in steps)
-    path.write_bytes(b"".join(event(step, value) for step, value in scalars))
+    path.write_bytes(b"".join(event(step, scalar(tag, 1 / (step + 1))) for step in steps))
     return path.parent
 
 
-def event(step: int, value: bytes) -> bytes:
+def scalar(tag: str, value: float) -> bytes:
+    """A value of a summary that is a number."""
+    return field(1, tag) + b"\x15" + struct.pack("<f", value)
+
+
+def event(step: int, value: bytes, moment: float | None = None) -> bytes:
     """A record of an event file with one value of a summary."""
-    told = b"\x09" + struct.pack("<d", 1.7e9 + step) + (field(2, step) if step else b"") + field(5, field(1, value))
+    at = struct.pack("<d", 1.7e9 + step if moment is None else moment)
+    told = b"\x09" + at + (field(2, step) if step else b"") + field(5, field(1, value))
     head = struct.pack("<Q", len(told))
     return head + struct.pack("<I", masked_crc32c(head)) + told + struct.pack("<I", masked_crc32c(told))
 

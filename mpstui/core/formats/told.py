@@ -31,6 +31,10 @@ class RunTold(NamedTuple):
     started: float | None = None
     """Unix seconds, like ``ended``."""
     ended: float | None = None
+    resumed: float | None = None
+    """When the newest of several attempts was started."""
+    idle: float = 0.0
+    """Seconds between its attempts, as far as the store tells."""
     runtime: float | None = None
     """Seconds from its start to its end."""
     state: State | None = None

@@ -10,6 +10,7 @@ import pytest
 from mpstui.cli.main import main
 from mpstui.core.model.home import Home
 from mpstui.core.model.snapshot import State
+from mpstui.core.runs import stored
 from mpstui.core.runs.gallery import gallery_of
 from mpstui.core.runs.monitor import Monitor
 from tests import wandb_files as w
@@ -62,6 +63,42 @@ def test_one_that_is_resumed_while_somebody_looks(monitor: Monitor, tmp_path: Pa
     assert (len(found), found[str(first)].numbers.step, found[str(first)].state) == (2, 14, State.WATCHED)
     shown = monitor.snapshot(str(first))
     assert (shown.series["loss"].count, shown.attempts) == (15, 2)
+
+
+def test_each_attempt_has_its_own_start_and_no_one_works_between_them(monitor: Monitor, tmp_path: Path) -> None:
+    """The newest attempt was said to have been started with the first one, and to have run all the days since."""
+    folder, day = tmp_path / "wandb", 86_400
+    for number in range(3):
+        began = w.START + number * day
+        rows = [w.history(step, {"loss": 1.0}, began + step) for step in range(10 * number, 10 * number + 10)]
+        path = folder / f"offline-run-2026010{number + 1}_000000-abc" / "run-abc.wandb"
+        w.write(path, [w.run("resumed", {}, started=began), *rows, w.exited(0)])
+    monitor.watch(folder)
+    [listed] = monitor.refresh_whole()
+    shown = monitor.snapshot(listed.run)
+    for seen in (listed, shown):
+        assert (seen.started, seen.attempt_started, seen.attempts) == (w.START, w.START + 2 * day, 3)
+        assert seen.idle == day - 9 + day - 19
+        assert seen.lasted(w.START + 2 * day + 29) == 9 + 19 + 29
+
+
+@pytest.mark.parametrize("lengths", [(9_000, 50), (50, 9_000), (9_000, 9_000)])
+def test_the_list_tells_of_a_long_one_what_all_of_its_logs_say(
+    monitor: Monitor, tmp_path: Path, lengths: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short last log of a long run was not looked at, and the start of the first one was not."""
+    monkeypatch.setattr(stored, "LIST_BYTES", 100_000)
+    folder, day = tmp_path / "wandb", 86_400
+    for number, steps in enumerate((range(lengths[0]), range(lengths[0], sum(lengths)))):
+        began = w.START + number * day
+        rows = [w.history(step, {"loss": step}, began + step / 100) for step in steps]
+        path = folder / f"offline-run-2026010{number + 1}_000000-abc" / "run-abc.wandb"
+        w.write(path, [w.run("resumed", {"lr": number}, started=began), *rows, w.exited(number)])
+    monitor.watch(folder)
+    [listed] = monitor.refresh_whole()
+    assert (listed.name, listed.state, listed.numbers.step) == ("resumed", State.FAILED, sum(lengths) - 1)
+    assert (listed.started, listed.attempt_started) == (w.START, w.START + day)
+    assert listed.idle == pytest.approx(day - (lengths[0] - 1) / 100)
 
 
 def test_folders_of_one_id_in_two_places_are_two_runs(monitor: Monitor, tmp_path: Path) -> None:

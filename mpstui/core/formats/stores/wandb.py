@@ -6,6 +6,7 @@ A run that was resumed has a folder for each time that it was begun, with the sa
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Collection, Sequence
@@ -135,20 +136,42 @@ class WandbCurves(Curves):
         super().__init__(logs[0])
         self.media = Media()
         self._files = [WandbFile(log, self.rows, self.media) for log in logs]
+        self._heard = [math.nan] * len(logs)
+        """When each of them logged its newest value, in Unix seconds."""
 
     @property
     def told(self) -> RunTold:
         """Of its end the last log, of its start the first, of its arguments all of them."""
         first, last = self._files[0].told, self._files[-1].told
         config = {name: value for file in self._files for name, value in file.told.config.items()}
-        return last._replace(config=config, started=first.started, runtime=None, name=last.name or first.name)
+        return last._replace(
+            config=config,
+            started=first.started,
+            resumed=last.started,
+            idle=self._idle(),
+            runtime=None,
+            name=last.name or first.name,
+        )
+
+    def _idle(self) -> float:
+        """Seconds between the newest value of each log and the start of the next one, as far as they tell."""
+        starts = [file.told.started or math.nan for file in self._files[1:]]
+        gaps = [start - heard for heard, start in zip(self._heard, starts, strict=False)]
+        return sum(gap for gap in gaps if gap > 0)
+
+    def _hear(self, number: int, points: Sequence[Point]) -> None:
+        told = (point.newest.time for point in points)
+        known = [time for time in (*told, self._heard[number]) if time is not None and math.isfinite(time)]
+        self._heard[number] = max(known, default=math.nan)
 
     def take(self, limit: int) -> Sequence[Point]:
         found: list[Point] = []
         for number, file in enumerate(self._files):
             self.rows.attempt, self.media.attempt = number, number + 1
             before = file.position
-            found += file.take(limit)
+            new = file.take(limit)
+            self._hear(number, new)
+            found += new
             limit -= file.position - before
             if limit <= 0:
                 break
@@ -158,8 +181,18 @@ class WandbCurves(Curves):
         return found
 
     def glance(self) -> Sequence[Point]:
-        """What the ends of a long last log say."""
-        return self._files[-1].glance()
+        """What both ends of long logs say, and short ones beside these: of the run, its newest values, how it ended."""
+        from ..files.wandb import WandbFile
+
+        ends = [file.glance() for file in self._files]
+        if not any(ends):
+            return ()
+        for number, file in enumerate(self._files):
+            if not ends[number]:
+                short = WandbFile(file.path)
+                ends[number], file.told = short.take(file.path.stat().st_size), short.told
+            self._hear(number, ends[number])
+        return next(points for points in reversed(ends) if points)
 
 
 class WandbStore:
