@@ -7,6 +7,7 @@ an image as such, newer ones as a tensor of strings: width, height, and one file
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,8 @@ from .media import Media
 from .protobuf import fields
 from .told import MOST_SETTINGS, setting_text
 
+OF_ARGUMENTS = re.compile(r"\d{9,11}\.\d{1,9}")
+"""A folder beside the event files of a run, called by the time: PyTorch puts its arguments there (``add_hparams``)."""
 LARGEST_RECORD = 9 << 20
 """Bytes: no image is larger that is shown."""
 _TAG, _IMAGE, _TENSOR, _METADATA = 1, 4, 8, 9

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from operator import le
@@ -91,11 +91,14 @@ class Rows:
         steps: Sequence[float],
         times: Sequence[float],
         epochs: Sequence[float] | None = None,
+        *,
+        aside: bool = False,
     ) -> list[Point]:
         """The points of metrics that have their steps in common, once `learn` knows them.
 
         Steps behind those of the loss count something else than the run's, say epochs, and so do those of the machine.
         A count of epochs that is a metric of its own (``train/epoch``) holds for all that was logged at its steps.
+        ``aside``: whatever these count, it is not the run's.
         """
         told = next((values for name, values in columns.items() if is_epoch(name)), None)
         if told is not None:
@@ -103,15 +106,19 @@ class Rows:
             self._epoch_at = dict(islice(self._epoch_at.items(), max(0, len(self._epoch_at) - _MOST_EPOCHS), None))
         if epochs is None and self._epoch_at:
             epochs = array("d", [self._epoch_at.get(step, _NAN) for step in steps])
-        if self._loss in columns:
-            aside, self._loss_step = False, steps[-1]
+        if self.leads(columns) and not aside:
+            self._loss_step = steps[-1]
         else:
-            aside = steps[-1] < self._loss_step or _are_of_machine(columns)
+            aside = aside or steps[-1] < self._loss_step or _are_of_machine(columns)
         return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps), aside=aside)
 
     def learn(self, names: Sequence[str]) -> None:
         """Take notice of metrics that are about to come, each in a column of its own."""
         self._learn(Row(dict.fromkeys(names, 1.0), _NAN, _NAN))
+
+    def leads(self, names: Collection[str]) -> bool:
+        """Whether the loss is among metrics: its steps are the run's, so it is placed before others that it judges."""
+        return self._loss in names
 
     def summary(self, standing: Standing, read_in_part: str | None) -> ParsedLog:
         """What was told so far."""

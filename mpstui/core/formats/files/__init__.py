@@ -38,6 +38,8 @@ _METRIC_NAMES = (
     "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
     "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
 )  # fmt: skip
+_EVENTS = "tfevents"
+"""In the name of each event file of TensorBoard."""
 _HIDDEN = ("node_modules", "site-packages", "__pycache__")
 
 
@@ -241,11 +243,15 @@ def _read(path: Path, limit: int | None) -> ParsedLog:
 
 def find_sources(folder: Path) -> list[Path]:
     """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
+    from ..event_values import OF_ARGUMENTS
+
     found: list[tuple[int, float, Path]] = []
     visited = 0
     for root, folders, files in os.walk(folder):
         too_deep = len(Path(root).parts) - len(folder.parts) >= _MAX_DEPTH
         folders[:] = [] if too_deep else sorted(f for f in folders if not f.startswith(".") and f not in _HIDDEN)
+        if any(_EVENTS in name for name in files):
+            folders[:] = [name for name in folders if not OF_ARGUMENTS.fullmatch(name)]
         for name in files[: _MAX_VISITED - visited]:
             rank = _rank(name)
             if rank is not None:
@@ -281,7 +287,7 @@ def _rank(name: str) -> int | None:
     lower = name.lower()
     if lower in _METRIC_NAMES:
         return 0 if lower != "trainer_state.json" else 2
-    if "tfevents" in lower:
+    if _EVENTS in lower:
         return 2
     for kind in metric_files():
         if lower.endswith(kind.suffixes):

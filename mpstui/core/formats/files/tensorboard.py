@@ -50,9 +50,12 @@ class TensorBoard:
     priority: ClassVar[Priority] = Priority.EXACT
     suffixes: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, path: Path, rows: Rows | None = None, beside: Beside | None = None) -> None:
-        """``rows``, ``beside``: of a run that has further files."""
+    def __init__(
+        self, path: Path, rows: Rows | None = None, beside: Beside | None = None, *, aside: bool = False
+    ) -> None:
+        """``rows``, ``beside``: of a run that has further files; ``aside``: what this one counts is not the run's."""
         self.path = path
+        self._aside = aside
         self._beside = beside or Beside()
         self._offset = 0
         # Keras writes its validation curves under the names of training, in a folder of their own.
@@ -201,8 +204,11 @@ class TensorBoard:
             at = array("d", steps)
             _, _, columns = together.setdefault(at.tobytes(), (at, array("d", times), {}))
             columns[tag] = array("d", values)
-        order = sorted(together.values(), key=lambda one: (not any(map(is_epoch, one[2])), one[0][-1]))
-        return [point for steps, times, columns in order for point in self._rows.columns(columns, steps, times)]
+        rows, aside = self._rows, self._aside
+        order = sorted(
+            together.values(), key=lambda one: (not any(map(is_epoch, one[2])), not rows.leads(one[2]), one[0][-1])
+        )
+        return [point for steps, times, columns in order for point in rows.columns(columns, steps, times, aside=aside)]
 
 
 def _first_record(data: bytes) -> int | None:

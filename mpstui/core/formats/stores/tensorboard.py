@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ....wire import storage
-from ..event_values import Beside
+from ..event_values import OF_ARGUMENTS, Beside
 from ..media import Media
 from ..points import Point, PointColumns, Priority
 from ..rows import Rows
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _MARK = "tfevents"
 _MOST_ENDS = 3
-_BY_THE_TIME = re.compile(r"\d{9,11}\.\d{1,9}")
 
 
 class EventRun(StoredRun):
@@ -78,7 +76,10 @@ class EventCurves(Curves):
 
         found: list[Point] = []
         for file in event_files(self.path):
-            reader = self._readers.setdefault(file, TensorBoard(file, self.rows, self.beside))
+            reader = self._readers.get(file)
+            if reader is None:  # the results that stand beside arguments were written once, at no step of the run
+                aside = file.parent != self.path
+                reader = self._readers[file] = TensorBoard(file, self.rows, self.beside, aside=aside)
             before = reader.position
             found += reader.take(limit)
             limit -= reader.position - before
@@ -91,12 +92,9 @@ class EventCurves(Curves):
 
 
 def event_files(folder: Path) -> list[Path]:
-    """Those of a run, in the order in which they were begun, which is in their names; none where it is gone.
-
-    PyTorch writes the arguments of a run (``add_hparams``) into a folder below it that is called by the time.
-    """
+    """Those of a run, in the order in which they were begun, which is in their names; none where it is gone."""
     found = _names(folder)
-    below = (folder / name for name in found if _BY_THE_TIME.fullmatch(name))
+    below = (folder / name for name in found if OF_ARGUMENTS.fullmatch(name))
     own = [folder / name for name in found if _MARK in name]
     return own + [one / name for one in below if own for name in _names(one) if _MARK in name]
 
@@ -119,7 +117,7 @@ class TensorBoardStore:
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
         if not any(_MARK in name for name in names):
             return None
-        is_part = _BY_THE_TIME.fullmatch(folder.name) and any(_MARK in name for name in _names(folder.parent))
+        is_part = OF_ARGUMENTS.fullmatch(folder.name) and any(_MARK in name for name in _names(folder.parent))
         return [] if is_part else [EventRun(folder)]
 
     def runs_of(self, file: Path) -> list[StoredRun]:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.core.formats.files import read_log
 from mpstui.core.formats.stores import find_runs
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import BADGES, badge
 from mpstui.core.runs.monitor import Monitor
 from tests.core.runs.build import FakeClock, make_home, make_monitor
-from tests.wandb_files import events
+from tests.wandb_files import event, events, scalar
 
 _REWARDS = (
     "time/iterations,time/total_timesteps,rollout/ep_rew_mean,train/loss\n1,2048,10,\n2,4096,20,0.5\n3,6144,30,0.4\n"
@@ -67,6 +68,51 @@ def test_versions_of_lightning(monitor: Monitor, tmp_path: Path) -> None:
     assert (shown.name, shown.settings) == ("lightning_logs/version_1", {"lr": "0.1", "batch_size": "32"})
     assert (shown.numbers.step, shown.series["loss"].count) == (8, 9)
     assert len(find_runs(tmp_path)) == 2
+
+
+def test_what_is_written_without_a_step_at_the_end_does_not_move_the_run_back(monitor: Monitor, tmp_path: Path) -> None:
+    """As PyTorch's add_hparams does in a folder of its own, and whoever adds a scalar without a step."""
+    own = tmp_path / "logs" / "a"
+    events(tmp_path / "logs" / "b" / "events.out.tfevents.1.x", range(5))
+    of_loss = b"".join(event(step, scalar("Loss/train", 1 / (step + 1))) for step in range(0, 300, 3))
+    at_end = event(0, scalar("accuracy", 0.5), 1.7e9 + 400)
+    own.mkdir(parents=True)
+    (own / "events.out.tfevents.1.x").write_bytes(of_loss + at_end)
+    results = own / "1700000500.25"
+    results.mkdir()
+    (results / "events.out.tfevents.2.x").write_bytes(event(0, scalar("hparam/loss", 0.25), 1.7e9 + 500))
+    shown = listed(monitor, tmp_path / "logs")["logs/a"]
+    assert shown.numbers.step == 297
+    assert shown.numbers.loss == pytest.approx(1 / 298)
+
+
+def test_the_folder_of_one_run_is_more_than_the_results_beside_its_arguments(monitor: Monitor, tmp_path: Path) -> None:
+    """Those were written last, and were taken for the newest file of the folder."""
+    own = tmp_path / "logs" / "a"
+    events(own / "events.out.tfevents.1.x", range(40), "Loss/train")
+    results = own / "1700000500.25" / "events.out.tfevents.2.x"
+    results.parent.mkdir()
+    results.write_bytes(event(0, scalar("hparam/loss", 0.25), 1.7e9 + 500))
+    os.utime(own / "events.out.tfevents.1.x", (1.7e9, 1.7e9))
+    key = monitor.watch(tmp_path / "logs")
+    [seen] = monitor.refresh_whole()
+    assert seen.numbers.step == 39
+    assert seen.numbers.loss == pytest.approx(1 / 40)
+    assert set(monitor.snapshot(key).series) == {"loss", "hparam/loss"}
+    found = read_log(own)
+    assert (found.step, found.train_loss and found.train_loss.count) == (39, 40)
+    assert read_log(results.parent).step == 0, "who names that folder means it"
+
+
+def test_results_beside_arguments_do_not_move_a_run_without_a_loss(monitor: Monitor, tmp_path: Path) -> None:
+    own = tmp_path / "logs" / "a"
+    results = own / "1700000500.25"
+    results.mkdir(parents=True)
+    events(tmp_path / "logs" / "b" / "events.out.tfevents.1.x", range(5))
+    (own / "events.out.tfevents.1.x").write_bytes(event(5_000, scalar("rollout/ep_rew_mean", 20.0)))
+    (results / "events.out.tfevents.2.x").write_bytes(event(0, scalar("hparam/reward", 20.0), 1.7e9 + 9_000))
+    shown = listed(monitor, tmp_path / "logs")["logs/a"]
+    assert (shown.numbers.step, shown.numbers.loss) == (5_000, None)
 
 
 @pytest.mark.parametrize(("name", "table"), [("progress.csv", _REWARDS), ("history.csv", _LOSSES)])
