@@ -39,7 +39,8 @@ class JoinedCurves:
             lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
         """
         found = self._of_all(told, lead)
-        return self._once(found, [witness for witness, _ in told]) if told[0][0] == "agent" else found
+        found = self._once(found, [witness for witness, _ in told]) if told[0][0] == "agent" else found
+        return {n: view if view.name == n else self._renamed(view, n, view.axis) for n, view in found.items()}
 
     def _of_all(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
         told = _told_apart(told)

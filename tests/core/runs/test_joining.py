@@ -14,6 +14,7 @@ from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import epoch_text, total_progress
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
+from mpstui.core.sharing.export import table_of
 from mpstui.wire import storage
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
 
@@ -53,6 +54,8 @@ def test_a_loss_that_is_printed_along_the_steps_goes_before_the_one_the_agent_se
             "lr": "agent",
         }
     assert shown.series["loss (agent)"].axis == "optimizer step"
+    assert [view.name for view in shown.series.values()] == [*shown.series], "each goes by its name everywhere"
+    assert table_of(shown).names.count("loss") == 1
     assert as_json(shown, full=True)["told_by"]["loss"] == "output.log"
     run.release()
 
