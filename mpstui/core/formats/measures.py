@@ -41,6 +41,8 @@ _ABBREVIATIONS = ("PER", "IS")
 """A rate of errors and the inception score, which are words of sentences too."""
 _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
 """Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
+_AT_A_RANK = re.compile(r"(?:\A|[\s_/])[A-Z]{1,4}@\d{1,4}\Z")
+"""``H@10``, ``P@5``, ``HR@20``: what is found among the first so many."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
 _T_OF_WORK = re.compile(
@@ -54,6 +56,7 @@ _OF_TWO_WORDS = frozenset(
         ("correlation", "coefficient"),
         ("exact", "match"),
         ("f", "measure"),
+        ("med", "ae"),
         ("success", "rate"),
         ("win", "rate"),
     }
@@ -81,7 +84,7 @@ def is_measure(text: str) -> bool:
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
     if not _OF_TWO_WORDS.isdisjoint(pairwise(words)) or words[-1:] == ["exact"]:
         return True
-    if _ABBREVIATED.search(text) is not None:
+    if _ABBREVIATED.search(text) is not None or _AT_A_RANK.search(text) is not None:
         return True
     recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
     return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
@@ -174,12 +177,15 @@ def is_plain_measure(text: str) -> bool:
 def best_of(text: str) -> frozenset[str] | None:
     """The words of what a name says the best value of: ``New best val acc`` is that of ``acc``; None for no best.
 
+    Whose it is does not matter: ``best accuracy of the student``.
+
     The value before (``prev_loss``) is no curve of its own either.
     """
     words = words_of(text)
     if (BEST_WORDS | EARLIER_WORDS).isdisjoint(words):
         return None
-    return _bare(words)
+    at = words.index("of") if "of" in words else len(words)
+    return _bare(words[:at] if MEASURES.intersection(words[:at]) else words)
 
 
 @lru_cache(maxsize=4096)

@@ -59,7 +59,7 @@ _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
 """Behind a whole number: what there are so many of."""
 _DECIMALS_BEHIND = re.compile(r" {1,3}-?\d{1,12}\.\d")
 _VALUES_BEHIND = re.compile(r":\s{1,4}[^\W\d][\w@ ]{0,40}[:=]\s{0,4}[-+]?\.?\d")
-_VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,8}[-+]?\.?\d")
+_VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,24}[-+]?\.?\d")
 _LABELLED = re.compile(
     r"(?i)(?!best|last|max|min|per|every|warm|start|end|stop|save|eval|log|num|total|patience|decay)"
     r"[a-z][\w-]{1,20} (epoch|step|iter) \d"

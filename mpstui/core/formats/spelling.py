@@ -56,6 +56,11 @@ _AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \
 _BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
 _ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
 """``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
+_LAST_BY_COMMA = re.compile(
+    r"(?i)((?:epoch|step|iter(?:ation)?|batch) \d{1,12}, \w{0,12}(?:loss|acc|error)\w{0,12}), "
+    r"(?=\d{0,12}\.\d{1,20}(?:e-?\d{1,3})?\Z)"
+)
+"""``epoch 1, phase train, step 10, loss_train, 0.838``: the places have no comma behind their names."""
 _BY_DASH = re.compile(rf" - (?={NUMBER}%?(?:,|\Z))")
 _ALL_DASHES = re.compile(
     rf"(?:\* )?(?:[A-Za-z][\w@-]{{0,20}}(?: [A-Za-z][\w@-]{{0,20}}){{0,3}} - {NUMBER}%?(?:, |\Z)){{2,12}}\Z"
@@ -190,6 +195,8 @@ def _listed(line: str) -> str:
         line = _IN_TURN.sub(_each_in_turn, line)
     if "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
         line = _BY_COMMA.sub(r"\1: ", line)
+    if "=" not in line and ":" not in line and line[-1:].isdigit():
+        line = _LAST_BY_COMMA.sub(r"\1: ", line)
     if " - " in line and "." in line and _ALL_DASHES.match(line):
         line = _BY_DASH.sub(": ", line)
     return line

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.measures import best_of, is_never_a_metric, is_of_machine, is_plain_measure, looks_measured
+from mpstui.core.formats.measures import (
+    best_of,
+    is_measure,
+    is_never_a_metric,
+    is_of_machine,
+    is_plain_measure,
+    looks_measured,
+)
 from tests.bench import metric_names
 
 TRAINING = "".join(f"Epoch {n} loss: 1.{n}5\n" for n in range(1, 6))
@@ -101,6 +108,9 @@ def test_names_alone() -> None:
     assert not is_plain_measure("cost of one poster")
     assert best_of("Best val acc") == best_of("Highest accuracy so far") == frozenset(("acc",))
     assert best_of("val acc") is None
+    assert best_of("best accuracy of the student") == frozenset(("acc",))
+    assert all(map(is_measure, ("H@10", "test P@5", "MedAE")))
+    assert not any(map(is_measure, ("img@2", "lr@100", "Host@1")))
     assert [looks_measured(value) for value in (0.913, 26.67, 5.0, 1e-4, 0.5)] == [True, True, False, False, False]
 
 
@@ -281,7 +291,19 @@ def test_what_is_said_of_the_final_step_is_no_curve() -> None:
     assert shown(log + "Loss for final step: 5.25.\n") == set()
 
 
+def test_the_best_of_a_model_is_the_best_of_its_measure() -> None:
+    log = "".join(f"Epoch {n}: train acc 0.6{n}, test acc 0.5{n}\n" for n in range(1, 5))
+    log += "Done: the best validation accuracy of the SNN is 0.5437 in epoch 4.\n"
+    assert shown(log) == {"train acc", "test acc"}
+
+
+def test_what_is_found_among_the_first_is_measured_wherever_it_is_told() -> None:
+    log = "".join(f"Epoch {n} loss: 1.{n}\nvalid MRR: 0.5{n} | H@1: 0.4{n} | H@10: 0.7{n}\n" for n in range(1, 5))
+    assert shown(log + "test MRR: 0.5 | H@1: 0.43 | H@10: 0.75\n") >= {"test MRR", "test H@1", "test H@10"}
+
+
 def test_measures_of_a_fit_are_shown() -> None:
+    assert shown("   MAE =         0.25\n   R^2 =           0.975\n") == {"MAE", "R^2"}
     assert shown("MAE = 0.25\ncorrelation coefficient = 0.9875\nR^2 = 0.975\n") >= {"correlation coefficient", "R^2"}
 
 

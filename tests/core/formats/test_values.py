@@ -53,6 +53,8 @@ def read(text: str) -> MetricPoint:
             {"valid NDCG@10": 0.41, "valid HR@10": 0.62, "test NDCG@10": 0.38, "test HR@10": 0.59},
         ),
         ("epoch 3 loss: 0.5 IoU: 42.6  0.0 11.5  3.2  7.1", {"loss": 0.5}, {}),
+        ("epoch 3, phase train, step 10, loss_train, 0.838", {"loss_train": 0.838}, {}),
+        ("epoch 3, step 10, using l1_loss, 0.5", {}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("Audio Event Detection Segment-level F1: 41.5", {"Audio Event Detection Segment-level F1": 41.5}, {}),
         ("step 20, mean reward over the last 100 games: 1.5", {"mean reward": 1.5}, {}),
