@@ -78,25 +78,35 @@ def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
 
 def _split(blocks: Sequence[Block], count: int) -> list[list[Block]]:
     """The blocks in their order in so many columns at most, the highest of which is as low as can be."""
-    highest = max(map(len, blocks))
-    while True:
-        columns: list[list[Block]] = [[]]
-        for block in blocks:
-            if columns[-1] and _height(columns[-1]) + len(block) > highest:
-                columns.append([])
-            columns[-1].append(block)
-        if len(columns) <= count:
-            return columns
-        highest += 1
+    highest = _least(blocks, count)
+    columns: list[list[Block]] = [[]]
+    height = 0
+    for block in blocks:
+        height += len(block)
+        if height > highest:
+            columns.append([])
+            height = len(block)
+        columns[-1].append(block)
+    return columns
 
 
 def _least(blocks: Sequence[Block], count: int) -> int:
     """Lines that the blocks take in so many columns."""
-    return max(map(_height, _split(blocks, count)))
+    heights = [len(block) for block in blocks]
+    highest = max(max(heights), -(-sum(heights) // count))
+    while _columns_of(heights, highest) > count:
+        highest += 1
+    return highest
 
 
-def _height(column: Sequence[Block]) -> int:
-    return sum(map(len, column))
+def _columns_of(heights: Iterable[int], highest: int) -> int:
+    """Columns that blocks of these heights fill, none of them higher than that."""
+    columns, height = 1, 0
+    for one in heights:
+        height += one
+        if height > highest:
+            columns, height = columns + 1, one
+    return columns
 
 
 def _beside(columns: Sequence[Sequence[Block]], cells: int) -> list[Row]:
