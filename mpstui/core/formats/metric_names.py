@@ -214,10 +214,10 @@ class MetricNames:
     def _sums_up(name: str, shown: str, what: str, phase: str) -> bool:
         """Whether one of two spellings says that it is an average, beside the other a value of one batch.
 
-        Of the loss itself the series are told apart, and an evaluation has one value anyway.
+        Of the loss of training itself the series are told apart.
         """
         averages = [not AVERAGE_WORDS.isdisjoint(words_of(one)) for one in (name, shown)]
-        return not phase and what != "loss" and averages[0] != averages[1]
+        return bool(phase or what != "loss") and averages[0] != averages[1]
 
     def _is_a_best(self, name: str, printed: set[str]) -> bool:
         """Whether a name is that of the best so far of a value that is shown itself, or stands beside it."""

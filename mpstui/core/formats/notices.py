@@ -250,6 +250,7 @@ _SO_MANY = re.compile(
     r"|sentences|clips|videos|graphs|items|pairs|patches|slices|volumes|episodes))\b[^:=]{0,60}:?\Z"
 )
 """``Validation: 80 samples (32 per mini-batch)``."""
+_CONLLEVAL = re.compile(r"processed \d{1,12} tokens with \d{1,12} phrases; found:")
 _OF_FOLDS = frozenset(("cross", "fold", "folds", "kfold"))
 _MAX_LENGTH = 90
 
@@ -294,12 +295,19 @@ class SizesOfSets:
         self._lists = False
 
 
+def heads_conlleval(line: str) -> bool:
+    """Whether a line is the one above what conlleval has measured of a tagger, which never says that it evaluates."""
+    return line.startswith("processed ") and _CONLLEVAL.match(line) is not None
+
+
 def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
     if line.endswith(("{", "[")):
         return None  # ``"eval": {`` heads options
+    if heads_conlleval(line):
+        return Announcement(Phase.EVAL, sure=True)
     if "eport" in line and _REPORTS_VALIDATION.search(line):
         return Announcement(Phase.EVAL, sure=True, lasting=True)
     if (counted := _SO_MANY.match(line)) is not None:

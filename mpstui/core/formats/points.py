@@ -46,8 +46,15 @@ class Counters(NamedTuple):
         return self.epoch is not None or self.shown_step is not None
 
     def or_else(self, held: Counters) -> Counters:
-        """These counters; those that are unknown as ``held`` has them."""
-        return held if self == NOWHERE else Counters(*[held[at] if own is None else own for at, own in enumerate(self)])
+        """These counters; those that are unknown as ``held`` has them. A total that they have left behind is none."""
+        if self == NOWHERE:
+            return held
+        found = Counters(*[held[at] if own is None else own for at, own in enumerate(self)])
+        if self.epochs is None and self.epoch is not None and held.epochs is not None and self.epoch > held.epochs:
+            found = found._replace(epochs=None)
+        if self.steps is None and self.step is not None and held.steps is not None and self.step > held.steps:
+            found = found._replace(steps=None)
+        return found
 
     def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
         """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.

@@ -131,6 +131,8 @@ _IN_TURN = re.compile(
     rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
 )
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
+_NAMES_AND_VALUES = re.compile(rf"\A([A-Za-z]\w{{0,40}}(?:, ?[A-Za-z]\w{{0,40}}){{2,11}}):?((?: {NUMBER},?){{3,12}})\Z")
+"""``loss1,loss2,loss3 5.5 5.6 5.7``"""
 
 
 _COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
@@ -197,6 +199,10 @@ def _listed(line: str) -> str:
         line = _BY_COMMA.sub(r"\1: ", line)
     if "=" not in line and ":" not in line and line[-1:].isdigit():
         line = _LAST_BY_COMMA.sub(r"\1: ", line)
+    if "," in line and "." in line and (both := _NAMES_AND_VALUES.match(line)) is not None:
+        names, values = both[1].replace(" ", "").split(","), both[2].replace(",", "").split()
+        if len(names) == len(values):
+            line = ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
     if " - " in line and "." in line and _ALL_DASHES.match(line):
         line = _BY_DASH.sub(": ", line)
     return line
@@ -242,7 +248,7 @@ def respelt(line: str) -> str:
         line = _EPOCH_POINT.sub(r"\1 \2:", line)
     if "total_" in line:
         line = _AT_STEP.sub(r"\1step", line)
-    if ", " in line:
+    if "," in line:
         line = _listed(line)
     if any(map(line.__contains__, _BESIDE_TRAINING)):
         line = _OF_BOTH.sub(_told_apart, line)

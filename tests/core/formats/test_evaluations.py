@@ -324,3 +324,23 @@ def test_a_heading_with_the_number_of_samples_says_what_the_summary_below_it_is_
     assert [sorted(one.values()) for one in evaluated] == [[3.905, 20.5], [3.805, 21.5], [3.705, 22.5]]
     assert [point.loss for point in points if point.loss is not None and point.loss > 3] == []
     assert {name.lower() for name in reader.summary().metrics} <= {"loss", "top1", "val loss", "val top1"}
+
+
+def test_the_average_of_an_evaluation_is_another_curve_than_what_its_batches_told() -> None:
+    reader = LogReader()
+    curves: dict[str, list[float]] = {}
+    for n in range(1, 4):
+        told = f"epoch:[{n}/3] train step:0 loss: 0.{n}5\nepoch:[{n}/3] val step:0 loss: 2.{n}5\n"
+        for point in reader.feed(f"{told}END epoch:{n}   val loss_avg: 1.{n}5\n".encode()):
+            for name, value in point.eval_metrics.items():
+                curves.setdefault(name, []).append(value)
+    assert curves == {"val loss": [2.15, 2.25, 2.35], "val loss_avg": [1.15, 1.25, 1.35]}
+
+
+def test_what_conlleval_has_measured_is_an_evaluation() -> None:
+    """Though it never says so: also behind lines that wait for others like them."""
+    reader = LogReader()
+    reader.feed(b"name = crf_loss/transition:0, shape = (10, 10)\n")
+    reader.feed(b"processed 2330 tokens with 12 phrases; found: 9 phrases; correct: 8.\n")
+    (point,) = reader.feed(b"accuracy:  69.18%; precision:  88.25%; recall:  66.50%; FB1:  75.75\n")
+    assert point.eval_metrics == {"accuracy": 69.18, "precision": 88.25, "recall": 66.5, "FB1": 75.75}

@@ -769,3 +769,25 @@ def test_statistics_of_data_are_no_metrics() -> None:
     assert not reader.summary().metrics
     reader.feed(b"epoch 1 loss 0.5\nloss of the day: 3\n")
     assert reader.summary().metrics == ("loss",)
+
+
+def test_names_and_then_their_values_belong_together_in_order() -> None:
+    reader = LogReader()
+    reader.feed(b"".join(b"step %d\nkl,rec_loss,reg_loss 0.%d1 0.%d2 0.%d3\n" % (n, n, n, n) for n in range(1, 5)))
+    (point,) = reader.feed(b"kl,rec_loss,reg_loss 0.91 0.92 0.93\n")
+    assert dict(point.metrics) == {"kl": 0.91, "rec_loss": 0.92, "reg_loss": 0.93}
+
+
+@pytest.mark.parametrize("line", ["loss,acc,f1 0.5 0.25", "saved to a,b,c 1.5 2.5 3.5 seconds", "red,green,blue 1 2 3"])
+def test_names_with_fewer_values_or_words_beside_them_have_none(line: str) -> None:
+    reader = LogReader()
+    reader.feed(b"".join(f"step {n}\n{line}\n".encode() for n in range(1, 6)))
+    assert not {"acc", "f1", "a", "red"} & set(reader.summary().metrics)
+
+
+def test_a_total_that_the_training_has_left_behind_is_none() -> None:
+    reader = LogReader()
+    reader.feed(b"".join(b"epoch %d/3 loss 0.5\n" % n for n in range(1, 4)))
+    assert reader.summary().epochs == 3
+    reader.feed(b"epoch 4 loss 0.4\nepoch 5 loss 0.3\n")
+    assert (reader.summary().epoch, reader.summary().epochs) == (5, None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..assemble import assemble, sums_up
 from ..groups import label_of
+from ..notices import heads_conlleval
 from ..pairs import pairs_of
 from ..points import LineReading, Priority
 from ..prose import is_prose
@@ -27,7 +28,7 @@ class General(LineGrammar):
     def read(self, line: str) -> Sequence[LineReading] | None:
         spelt = respelt(line)
         pairs = pairs_of(spelt)
-        if not pairs or is_prose(line) or sums_up(pairs):
+        if not pairs or is_prose(line) or sums_up(pairs) or heads_conlleval(line):
             return None
         reading, label = assemble(self.name, spelt, pairs), label_of(spelt)
         if reading is None and label is not None:  # ``[seen] acc 0.5``: a record by itself

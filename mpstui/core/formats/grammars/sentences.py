@@ -48,7 +48,7 @@ _PLANNED_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
 )
 _TOTAL = re.compile(
-    r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of) (?:train(?:ing)? )?"
+    r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of|num(?= steps = )) (?:train(?:ing)? )?"
     r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})(?!\s?/\s?\d)"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
