@@ -342,5 +342,5 @@ def test_what_conlleval_has_measured_is_an_evaluation() -> None:
     reader = LogReader()
     reader.feed(b"name = crf_loss/transition:0, shape = (10, 10)\n")
     reader.feed(b"processed 2330 tokens with 12 phrases; found: 9 phrases; correct: 8.\n")
-    (point,) = reader.feed(b"accuracy:  69.18%; precision:  88.25%; recall:  66.50%; FB1:  75.75\n")
+    *_, point = reader.feed(b"accuracy:  69.18%; precision:  88.25%; recall:  66.50%; FB1:  75.75\n")
     assert point.eval_metrics == {"accuracy": 69.18, "precision": 88.25, "recall": 66.5, "FB1": 75.75}
