@@ -40,6 +40,8 @@ class StoreFolder:
             begun_again = {run.joins: run for run in self._known.values() if run.joins}
             found = find_runs(self._path, folders.__contains__ if folders else None)
             fresh = []
+            if not all(run.only_beside for run in self._known.values()):
+                found = [run for run in found if not run.only_beside]
             for run in found:
                 known = begun_again.get(run.joins) or self._known.get(run.key)
                 if known is None:

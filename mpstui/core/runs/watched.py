@@ -91,11 +91,14 @@ class WatchedReader(ForeignReader):
 
         If that is one of several event files of a folder, the folder is used: a resumed program begins another.
         """
-        from ..formats.files import best_of, find_sources
+        from ..formats.files import best_of, find_sources, newest_of
 
         sources, found = [path for path in find_sources(self.path) if path != beat], self._points[1]
         for _ in range(2):  # a file without numbers may have some when it has grown
-            known = sorted((str(path), None if found else storage.stamp(path)) for path in sources)
+            newest = newest_of(sources)
+            told = storage.stat_of(newest) if newest is not None and newest != found else None
+            grown = told.st_size.bit_length() if told is not None else 0  # it is looked into whenever it has doubled
+            known = sorted((str(path), None if found else storage.stamp(path)) for path in sources), newest, grown
             if known != self._points[0]:
                 found = best_of(sources)
                 self._points = known, found

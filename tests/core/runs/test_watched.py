@@ -20,7 +20,7 @@ from mpstui.core.runs.foreign import external_heartbeat
 from mpstui.core.runs.local_machine import LocalMachine
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.runs.sources import PREVIEW_BYTES
-from mpstui.core.runs.watched import WatchedReader
+from mpstui.core.runs.watched import FIND_SECONDS, WatchedReader
 from mpstui.ui.widgets.run_header import header
 from tests import wandb_files
 from tests.core.runs.build import NOW, BusyClock, FakeClock, FakeTable, RunBuilder, make_home, make_monitor
@@ -534,3 +534,34 @@ def test_a_file_that_is_no_text_has_no_log(monitor: Monitor, tmp_path: Path) -> 
     log = tmp_path / "a.log"
     log.write_bytes(b"\0" * 4096 + b"step 1 loss 0.5\n")  # a hole in front
     assert look(monitor, log).output == log
+
+
+def test_a_table_that_an_earlier_run_left_does_not_stand_for_the_log_that_grows_beside_it(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock
+) -> None:
+    folder = tmp_path / "exp"
+    folder.mkdir()
+    table, log = folder / "results.csv", folder / "train.log"
+    table.write_text("epoch,step,loss\n" + "".join(f"{epoch},{epoch * 10},{40 - epoch}\n" for epoch in range(40)))
+    os.utime(table, (NOW - 86_400, NOW - 86_400))
+    assert look(monitor, folder).numbers.epoch == 39
+    log.write_text("".join(f"epoch {epoch}/10 loss {1 / epoch:.4f}\n" for epoch in range(1, 5)))
+    os.utime(log, (NOW, NOW))
+    clock.advance(FIND_SECONDS)
+    shown = look(monitor, folder)
+    assert (shown.numbers.epoch, shown.numbers.epochs, shown.numbers.loss) == (4, 10, 0.25)
+    assert shown.series["loss"].count == 4
+
+
+@pytest.mark.parametrize("last", [3, 4])
+def test_a_table_with_a_row_for_each_long_epoch_stands_for_the_log_of_the_same_run(
+    monitor: Monitor, tmp_path: Path, last: int
+) -> None:
+    folder = tmp_path / "exp"
+    folder.mkdir()
+    table, log = folder / "results.csv", folder / "train.log"
+    table.write_text("epoch,loss\n" + "".join(f"{epoch},{40 - epoch}\n" for epoch in range(1, 4)))
+    os.utime(table, (NOW - 7200, NOW - 7200))
+    log.write_text("".join(f"epoch {epoch}/10 loss {1 / epoch:.4f}\n" for epoch in range(1, last + 1)))
+    os.utime(log, (NOW, NOW))
+    assert look(monitor, folder).numbers.loss == 37

@@ -34,6 +34,10 @@ _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
 _GLANCE_BYTES = 8 << 20
+_LEFT_SECONDS = 600.0
+"""A file that another one is newer than by more than this may be of an earlier run, if it tells of another place."""
+_EPOCHS_APART = 1.5
+"""One file of a run may count epochs from 0, or tell each when it is over."""
 _METRIC_NAMES = (
     "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
     "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
@@ -261,17 +265,52 @@ def find_sources(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted(found)[:_MAX_CANDIDATES]]
 
 
-def best_of(sources: Iterable[Path]) -> Path | None:
-    """The first with a training loss, else the first that says anything; None where none does, or can be read."""
-    second: Path | None = None
+def best_of(sources: Sequence[Path]) -> Path | None:
+    """The first with a training loss, else the first that says anything; None where none does, or can be read.
+
+    One that was left behind by an earlier run gives way to the newest.
+    """
+    found: tuple[Path, ParsedLog] | None = None
     for path in sources:
-        with suppress(UsageError, OperationError):  # one that is gone, or may not be read
-            found = _read(path, _GLANCE_BYTES)
-            if found.train_loss is not None:
-                return path
-            if second is None and found.format is not None:
-                second = path
-    return second
+        told = _glance(path)
+        if told.train_loss is not None:
+            found = path, told
+            break
+        if found is None and told.format is not None:
+            found = path, told
+    if found is None:
+        return None
+    newest = newest_of(sources)
+    left_behind = newest is not None and _modified(newest) - _modified(found[0]) > _LEFT_SECONDS
+    if newest is None or not left_behind or newest == found[0]:
+        return found[0]
+    told = _glance(newest)
+    return newest if told.train_loss is not None and _are_far_apart(told, found[1]) else found[0]
+
+
+def newest_of(sources: Iterable[Path]) -> Path | None:
+    """The file that was written last."""
+    return max(sources, key=_modified, default=None)
+
+
+def _modified(path: Path) -> float:
+    told = storage.stat_of(path)
+    return told.st_mtime if told is not None else 0.0
+
+
+def _glance(path: Path) -> ParsedLog:
+    with suppress(UsageError, OperationError):  # one that is gone, or may not be read
+        return _read(path, _GLANCE_BYTES)
+    return ParsedLog()
+
+
+def _are_far_apart(one: ParsedLog, other: ParsedLog) -> bool:
+    """Whether two files are of different runs: they are epochs apart, or one has twice the steps of the other."""
+    if one.epoch is not None and other.epoch is not None:
+        return abs(one.epoch - other.epoch) > _EPOCHS_APART
+    if one.step is None or other.step is None or not min(one.step, other.step):
+        return False
+    return max(one.step, other.step) > 2 * min(one.step, other.step)
 
 
 def _best_of(folder: Path) -> MetricFile:

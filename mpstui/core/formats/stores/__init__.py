@@ -9,6 +9,7 @@ neither a loop nor the same run under two names comes of one.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -41,6 +42,8 @@ class StoredRun:
     """Whether it is read like any folder that is watched, by its newest log, heartbeat and metric file."""
     is_shared: ClassVar[bool] = False
     """Whether some of its files hold other runs too: that they grow says nothing of this one."""
+    only_beside: str = ""
+    """The name of a file that makes its folder a run only where siblings hold one too, and nothing tells more."""
     records_ends: ClassVar[bool] = False
     """Whether each end is recorded by the very process that has the file open: without a record it was killed."""
 
@@ -130,7 +133,8 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
     """
     if path.is_dir():
         path = path.resolve() if path.is_symlink() else path
-        found = list(_walk(path, known or (lambda _: False)))
+        walked = list(_walk(path, known or (lambda _: False)))
+        found = list(_with_siblings(walked, path, fewest=2 if known is None else 1))
         if len(found) == 1 and not found[0][1] and known is None:
             return []  # one among other files: the folder as a whole says more
         runs = [run for run, _ in found]
@@ -144,6 +148,16 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
         return []
     runs, wanted = find_runs(store, known), str(path)[len(str(store)) + len(SEPARATOR) :]
     return [run for run in runs if run.key == str(path)] or [run for run in runs if run.name == wanted][:1]
+
+
+def _with_siblings(found: list[tuple[StoredRun, bool]], path: Path, *, fewest: int) -> Iterator[tuple[StoredRun, bool]]:
+    """Without what is a run only beside others of its kind, where there are too few, or something tells more."""
+    alike = Counter(run.only_beside for run, _ in found)
+    places = {run.path for run, _ in found if run.only_beside}
+    for run, alone in found:
+        is_part = path in places or not places.isdisjoint(run.path.parents)
+        if not run.only_beside or (not alike[""] and alike[run.only_beside] >= fewest and not is_part):
+            yield run, alone
 
 
 def joined(runs: Sequence[StoredRun]) -> list[StoredRun]:

@@ -13,6 +13,7 @@ from mpstui.core.formats.stores import find_runs
 from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import BADGES, badge
 from mpstui.core.runs.monitor import Monitor
+from mpstui.core.runs.store_folder import LOOK_SECONDS
 from tests.core.runs.build import FakeClock, make_home, make_monitor
 from tests.wandb_files import event, events, scalar
 
@@ -126,6 +127,41 @@ def test_tables_in_sibling_folders_are_runs_of_their_own(
     found = listed(monitor, tmp_path / "logs")
     assert {name: one.numbers.loss for name, one in found.items()} == {"logs/ppo_1": 0.4, "logs/ppo_2": 0.4}
     assert not find_runs(tmp_path / "logs" / "ppo_1"), "one alone is a folder as any other"
+
+
+def logs(*paths: Path) -> None:
+    for number, path in enumerate(paths, 1):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"epoch {epoch}/5 loss {number / epoch}\n" for epoch in range(1, 4)))
+
+
+def test_sibling_folders_with_nothing_but_a_log_are_runs_of_their_own(
+    monitor: Monitor, tmp_path: Path, clock: FakeClock
+) -> None:
+    root = tmp_path / "runs"
+    logs(*(root / name / "train.log" for name in ("run1/backup", "run1", "run2/eval", "run2")))
+    found = listed(monitor, root)
+    assert {name: one.numbers.loss for name, one in found.items()} == {"runs/run1": 2 / 3, "runs/run2": 4 / 3}
+    logs(root / "run3" / "train.log")
+    clock.advance(LOOK_SECONDS)
+    monitor.refresh()  # finds it, and the next one reads it
+    assert {one.name for one in monitor.refresh_whole()} == {"runs/run1", "runs/run2", "runs/run3"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("run1/train.log",),
+        ("logs/train.log", "notes/log.txt"),
+        ("train.log", "old/train.log"),
+        ("0/stdout.log", "1/stdout.log"),
+        ("a/train.log", "b/train.log", "csv/progress.csv"),
+    ],
+    ids=["one", "of two kinds", "in the folder itself", "of processes", "beside a table"],
+)
+def test_logs_are_no_runs_where_they_may_be_parts_of_one(tmp_path: Path, names: tuple[str, ...]) -> None:
+    logs(*(tmp_path / name for name in names))
+    assert find_runs(tmp_path) == []
 
 
 def test_trainings_of_ultralytics(monitor: Monitor, tmp_path: Path) -> None:
