@@ -70,9 +70,8 @@ def run(args: argparse.Namespace) -> int:
         metric = args.metric or main_metric(tuple(metrics_of(runs)))
         way = better(metric) if metric else None
         by = f" by {metric}" + (f", {way} is better" if way else "") if metric else ""
-        program = f"{name} in {folder}" if folder and names.count(name) > 1 else name
-        program = runs[0].name if len(runs) == 1 and not runs[0].is_ours and not runs[0].argv else program
-        say(f"{program}: {len(runs)} run{'s' * (len(runs) > 1)}{by}")
+        title = _title(name, folder if names.count(name) > 1 else "", runs)
+        say(f"{title}: {len(runs)} run{'s' * (len(runs) > 1)}{by}")
         table, remarks = _table(runs, metric or "loss")
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         for cells in table:
@@ -80,6 +79,13 @@ def run(args: argparse.Namespace) -> int:
         for remark in remarks:
             say(f"  {remark}")
     return 0
+
+
+def _title(program: str, folder: str, runs: Sequence[RunSnapshot]) -> str:
+    """What a table is called: a single run of which nobody knows the program by its own name."""
+    if len(runs) == 1 and not runs[0].is_ours and not runs[0].argv:
+        return runs[0].name
+    return f"{program} in {folder}" if folder else program
 
 
 def _program(one: RunSnapshot) -> tuple[str, str]:
