@@ -15,6 +15,7 @@ from ...wire.rundir import AGENT_DEVICE_VARIABLE, RunDir
 from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
+from .average_speed import left_by_average
 from .before import Before
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .configured import settings_before, settings_in
@@ -30,7 +31,6 @@ from .outputs import Outputs
 from .planned import planned_totals
 from .run_settings import with_arguments
 from .state import RunWitnesses, exit_summary
-from .step_rate import left_by_average
 from .summaries import Stamps, Summaries, files_of, stamps_of
 
 if TYPE_CHECKING:

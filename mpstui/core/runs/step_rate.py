@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
-from ..present import total_progress
 
 WINDOW = 240
 """Intervals kept: at least about four minutes."""
@@ -195,6 +194,9 @@ class ProgressPace:
         self._beaten: list[tuple[float, float, float]] = []
         self._last_epoch: float | None = None
         """The one whose loss was told last."""
+        self.epoch_stride = 0.0
+        """Epochs between the two that were told last."""
+        self._newest_epoch: float | None = None
         self._is_told_within = False
         """An epoch has had several losses: none of them marks its end."""
         self._attempt: int | None = None
@@ -218,6 +220,7 @@ class ProgressPace:
         """
         for record in records[-NEWEST_RECORDS:]:
             moment, step = number(record.get("time")), number(record.get("step"))
+            self._note_stride(number(record.get("epoch")))
             if moment is None:
                 continue
             self._go_on_to(attempt and (integer(record.get("attempt")) or attempt))
@@ -237,6 +240,11 @@ class ProgressPace:
         """The newest epoch, where each is told once, with its loss and no step: at its end."""
         return self._last_epoch if self.steps.step is None and not self._is_told_within else None
 
+    def _note_stride(self, epoch: float | None) -> None:
+        if epoch is not None and epoch != self._newest_epoch:
+            self.epoch_stride = max(0.0, epoch - (epoch if self._newest_epoch is None else self._newest_epoch))
+            self._newest_epoch = epoch
+
     def _note_epoch(self, record: Mapping[str, Any]) -> None:
         epoch = number(record.get("epoch"))
         if epoch is None or "loss" not in record or number(record.get("epoch_step")) is not None:
@@ -255,6 +263,7 @@ class ProgressPace:
         self.steps.cut()
         self.epochs.cut()
         self._last_epoch, self._is_told_within = None, False
+        self._newest_epoch, self.epoch_stride = None, 0.0
 
 
 def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) -> float | None:
@@ -276,25 +285,6 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
     if step is not None and steps:
         return behind + min(1.0, step / steps)
     return behind + float(ends and "loss" in record) if alone and step is None else None
-
-
-def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float, silent: float) -> float | None:
-    """Seconds left at the average speed so far; None if the completed share is unknown.
-
-    For a run not watched for long enough to know its speed: lines printed before that have no times.
-
-    Args:
-        printed: the newest line, by the names of a metrics record.
-        lasted: seconds from the first step, where that is known, to the last sign of life.
-        silent: how many of these have passed since the newest line, which told how many epochs were done.
-    """
-    done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
-    if done and epochs and not (numbers.step and numbers.steps) and silent < lasted:
-        of_each = (lasted - silent) / done
-        return max(0.0, of_each * (epochs - done) - min(silent, of_each))
-    of_epochs = min(1.0, done / epochs) if done and epochs else total_progress(numbers)
-    share = numbers.step / numbers.steps if numbers.step and numbers.steps else of_epochs
-    return lasted * max(0.0, 1 / share - 1) if share and lasted > 0 else None
 
 
 def timed(
@@ -320,7 +310,7 @@ def timed(
     # What is printed of an epoch may be samples, or batches of which several make a step.
     alike = alike or (beat is not None and _count_alike(numbers, beat))
     within = numbers if by_program or beat is None or alike else beat
-    end, epoch_end = (None, None) if numbers.step is None else planned_ends(numbers, within, one_of_many=one_of_many)
+    end, epoch_end = planned_ends(numbers, within, one_of_many=one_of_many, stride=program.epoch_stride)
     counted_anew = not (by_program or alike) and beat is not None and beat.step_from is not None
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
@@ -359,9 +349,17 @@ def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
     return seen >= FEWEST_COMPARED and seen / 2 <= printed <= 1.5 * seen
 
 
-def planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool) -> tuple[int | None, int | None]:
-    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown."""
-    step, epoch, epochs = numbers.step or 0, numbers.epoch, None if one_of_many else numbers.epochs
+def planned_ends(
+    numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool, stride: float = 0.0
+) -> tuple[int | None, int | None]:
+    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown.
+
+    Args:
+        stride: epochs between two that are told; 0: unknown.
+    """
+    if numbers.step is None:
+        return None, None
+    step, epoch, epochs = numbers.step, numbers.epoch, None if one_of_many else numbers.epochs
     if within.epoch_step is None or within.epoch_steps is None:
         if epoch is None or epochs is None or step <= 2:
             return None, None
@@ -370,6 +368,8 @@ def planned_ends(numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: 
         # but not so far that each may be of two.
         lag = MOST_APART_SECONDS * (numbers.steps_per_second or 0.0)
         alike = step in (begun, begun - 1) or (lag < begun and step < begun <= step + lag)
+        # Told each so many epochs, it is behind by no more; of two steps each there would be twice as many by then.
+        alike = alike or (1 < stride < begun - FEWEST_COMPARED and begun < step <= begun + stride)
         return round(epochs) if alike and within.epoch_steps in (None, 1) else None, None
     epoch_end = step + within.epoch_steps - within.epoch_step
     if epochs is None or epoch is None:

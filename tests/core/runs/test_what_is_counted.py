@@ -30,6 +30,17 @@ def test_where_each_epoch_is_one_step_the_epochs_are_the_steps(home: Home, step:
     assert (numbers.step, numbers.steps, numbers.epochs) == (step, steps, 10)
 
 
+@pytest.mark.parametrize(("step", "steps"), [(151, 400), (190, 400), (200, 400), (230, None), (302, None), (390, None)])
+def test_an_epoch_of_one_step_that_is_told_each_fifty_is_behind_the_steps(
+    home: Home, step: int, steps: int | None
+) -> None:
+    """The total stays between two lines; two steps of each epoch would be 300 and more by now."""
+    printed = "".join(f"time elapsed= {e / 20:.2f} [s] | epoch={e} | val acc=0.{e}\n" for e in (1, 51, 101, 151))
+    told = {"accumulate": 1, "steps_per_second": 20.0, "planned_epochs": 400}
+    numbers = shown(home, "python train.py --num_of_epochs 400", printed, step=step, **told).numbers
+    assert (numbers.step, numbers.steps, numbers.epoch, numbers.epochs) == (step, steps, 151, 400)
+
+
 def test_a_fast_training_has_gone_on_between_its_beat_and_what_it_prints(home: Home) -> None:
     """The beat is a second old: what is printed is two epochs of fifty steps ahead."""
     bars = ((e, i) for e in range(1, 16) for i in (0, 25))
