@@ -1,4 +1,7 @@
-"""Lines of a program that only end it if there is no accelerator: assertions, and an ``if`` that raises or exits."""
+"""Lines of a program that only end it if there is no accelerator: assertions, and an ``if`` that raises or exits.
+
+Or whose ``else`` says so and does.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 _ENDS = {"exit", "quit", "_exit"}
+_SAYS = {"print", "info", "warning", "error", "critical", "log", "warn", "write", "echo"}
 
 
 def answering(
@@ -59,17 +63,35 @@ def _lines(name: str) -> frozenset[int]:
 
 
 def _of(node: ast.AST) -> Iterator[int]:
-    if isinstance(node, ast.Assert) and not any(isinstance(one, ast.Not) for one in ast.walk(node.test)):
+    if not isinstance(node, (ast.Assert, ast.If)):
+        return
+    asserts = isinstance(node, ast.Assert) and not any(isinstance(one, ast.Not) for one in ast.walk(node.test))
+    if asserts or (isinstance(node, ast.If) and _only_ends_without(node)):
         yield from range(node.test.lineno, (node.test.end_lineno or node.test.lineno) + 1)
-    elif isinstance(node, ast.If) and not node.orelse and isinstance(node.test, ast.UnaryOp):
-        alone = isinstance(node.test.op, ast.Not) and isinstance(node.test.operand, ast.Call)
-        if alone and _ends(node.body[-1]):
-            yield from range(node.test.lineno, (node.test.end_lineno or node.test.lineno) + 1)
+
+
+def _only_ends_without(node: ast.If) -> bool:
+    """``if not there(): ... exit()``, or ``if there(): ... else: print(...); exit()``."""
+    if isinstance(node.test, ast.UnaryOp):
+        denied = isinstance(node.test.op, ast.Not) and isinstance(node.test.operand, ast.Call)
+        return denied and not node.orelse and _ends(node.body[-1])
+    # An else that does more than speak before it ends is another way to do the work.
+    return (
+        isinstance(node.test, ast.Call) and bool(node.orelse) and _ends(node.orelse[-1]) and _speaks(node.orelse[:-1])
+    )
+
+
+def _speaks(statements: list[ast.stmt]) -> bool:
+    calls = [one.value if isinstance(one, ast.Expr) else None for one in statements]
+    return all(isinstance(call, ast.Call) and _name(call.func) in _SAYS for call in calls)
 
 
 def _ends(last: ast.stmt) -> bool:
     if isinstance(last, ast.Raise):
         return True
     call = last.value if isinstance(last, ast.Expr) else None
-    called = call.func if isinstance(call, ast.Call) else None
-    return (called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")) in _ENDS
+    return isinstance(call, ast.Call) and _name(call.func) in _ENDS
+
+
+def _name(called: ast.expr) -> str:
+    return called.id if isinstance(called, ast.Name) else getattr(called, "attr", "")

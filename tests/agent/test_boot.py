@@ -187,6 +187,15 @@ if torch.cuda.is_available() or torch.cuda.device_count() or torch.backends.mps.
     sys.exit("told of a device that is hidden")
 if not torch.cuda.is_available():
     print("goes on")
+if torch.cuda.is_available():
+    torch.cuda.manual_seed(1)
+else: print("no CUDA"); sys.exit()
+if torch.cuda.is_available():
+    print("a device that is hidden")
+else:
+    torch.manual_seed(1)
+    if os.environ.get("NEVER_SET"):
+        sys.exit()
 torch.distributed.init_process_group(backend="nccl", init_method=f"file://{os.getcwd()}/meet", rank=0, world_size=1)
 net = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1)).cuda()
 net = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
@@ -208,7 +217,7 @@ def test_a_check_that_only_ends_the_program_is_passed_and_every_other_is_told_th
     assert (done.stdout, done.stderr) == ("goes on\ncpu CPU 0\n", "")
     told = [json.loads(line)["text"] for line in RunDir(tmp_path).events.read_text().splitlines()]
     passed = [text for text in told if "that check was passed" in text]
-    assert [text.rpartition("(")[2] for text in passed] == [f"train.py:{line})" for line in (3, 4, 4, 5, 8)]
+    assert [text.rpartition("(")[2] for text in passed] == [f"train.py:{line})" for line in (3, 4, 4, 5, 8, 14)]
     assert any("init_process_group was given the CPU" in text for text in told)
 
 
