@@ -10,6 +10,8 @@ _MOST_OFTEN = 100
 """A pass that shows each sample more often than this is an endless stream, not an epoch."""
 _MOST_OFTEN_UNTOLD = 2
 """The same where its sampler does not tell a length, as endless ones do not."""
+_MOST_AHEAD = 4
+"""Batches that wait for their step, at most, where a loader is read in another thread or some batches early."""
 
 
 class _Pass:
@@ -32,6 +34,8 @@ class _Pass:
         self.batches_of_steps = 0
         self.networks: set[int] = set()
         self.evaluates = False
+        self.was_only_read = False
+        """Its batches were taken as data: the steps are made with batches of the program's own."""
         self.collates = loader.collate_fn is not getattr(torch.utils.data, "default_collate", None)
 
     def measure(self, batch: Any) -> None:
@@ -54,6 +58,10 @@ class _Pass:
     def was_looked_through(self) -> bool:
         """Whether it ended, or is known to be an evaluation, without a step."""
         return not self.steps and (self.evaluates or self.batches == self.length)
+
+    def waits(self, passes_per_step: int) -> bool:
+        """Whether all its batches were fetched, and more of them than could wait for their steps."""
+        return self.batches == self.length and self.batches > _MOST_AHEAD + self.steps * max(1, passes_per_step)
 
 
 class Passes:
@@ -90,7 +98,7 @@ class Passes:
         if found.length and found.batches == found.length:  # it exceeds its length: its sampler repeats
             found = self._known[iterator] = copy.copy(found)
             found.batches = found.steps = found.epoch = found.batches_of_steps = 0
-            found.networks = set()
+            found.networks, found.was_only_read = set(), False
         if found is not self._newest:
             self._left = before
             if self._newest is not None and not self._newest.was_looked_through():
@@ -128,10 +136,14 @@ class Passes:
             waits = other.batches > other.steps * max(1, passes_per_step)
             fetched_ahead = other.batches == other.length and fed.batches != fed.length  # all its first step needs
             fed = other if waits or (fed.evaluates and not fetched_ahead) else fed
+        if fed.batches == fed.batches_of_steps and network in fed.networks and fed.waits(passes_per_step):
+            fed.was_only_read = True
+            self._begun.update((one, self._begun[one] - 1) for one in fed.networks)
+            fed.networks.clear()
         fed.steps += not joins
         self.samples += (fed.batches - fed.batches_of_steps) * (fed.batch_size or 0)
         fed.batches_of_steps = fed.batches
-        if network not in fed.networks:
+        if network not in fed.networks and not fed.was_only_read:
             fed.networks.add(network)
             self._begun[network] = self._begun.get(network, 0) + 1
             fed.epoch = max(fed.epoch, self._begun[network])
@@ -153,7 +165,7 @@ class Passes:
     def epoch_steps(self, passes_per_step: int) -> int | None:
         """Optimizer steps per epoch; None if unknown."""
         fed = self._trained
-        if fed is None or not fed.length or fed.is_endless or not self._are_whole:
+        if fed is None or not fed.length or fed.is_endless or fed.was_only_read or not self._are_whole:
             return None
         every = max(1, passes_per_step)
         if self._carries_rest:
@@ -181,6 +193,8 @@ class Passes:
         fed = self._trained
         if fed is None:
             return {}
+        if fed.was_only_read:  # the first beat had believed it
+            return dict.fromkeys(("epoch", "epochs", "epoch_step", "epoch_steps", "epoch_batches", "batch_size"))
         every, steps = max(1, passes_per_step), self.epoch_steps(passes_per_step)
         if steps is not None and (fed.steps > steps or fed.steps * every > fed.batches + every):
             steps = None  # several steps per batch

@@ -579,6 +579,43 @@ def test_an_epoch_that_is_left_early_has_no_length() -> None:
     assert _told(passes)[:3] == (2, None, None)
 
 
+def test_data_that_is_read_through_a_loader_before_the_first_step_makes_no_epochs() -> None:
+    """The training takes batches of its own from what was read."""
+    passes, told = Passes(torch), []
+    for loader in (_loader(10), _loader(30)):
+        list(_batches(passes, loader))
+    for _ in range(20):
+        passes.stepped(1)
+        told.append(_told(passes)[:3])
+    assert told[1:] == [(None, None, None)] * 19
+    list(_batches(passes, _loader(20)))  # nor does an evaluation behind them
+    passes.stepped(1)
+    passes.stepped(1)
+    assert _told(passes)[:3] == (None, None, None)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_batches_that_are_fetched_ahead_are_those_of_the_steps(ahead: int) -> None:
+    passes, told = Passes(torch), []
+    for _ in range(2):
+        batches = _batches(passes, _loader(3))
+        waiting = list(itertools.islice(batches, ahead))
+        while waiting:
+            passes.stepped(1)
+            told.append(_told(passes)[:3])
+            waiting = [*waiting[1:], *itertools.islice(batches, 1)]
+    assert told == [(epoch, step, 3) for epoch in (1, 2) for step in (1, 2, 3)]
+
+
+def test_one_step_for_a_whole_pass_is_an_epoch() -> None:
+    passes, told = Passes(torch), []
+    for _ in range(3):
+        list(_batches(passes, _loader(20)))
+        passes.stepped(20)
+        told.append(_told(passes, every=20)[:3])
+    assert told == [(epoch, 1, 1) for epoch in (1, 2, 3)]
+
+
 def test_a_sampler_without_an_end_makes_no_epochs() -> None:
     passes = Passes(torch)
     data = TensorDataset(torch.ones(10, 3))

@@ -149,6 +149,17 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+def test_a_loader_that_only_gave_the_data_is_no_epoch_of_the_steps(tmp_path: Path) -> None:
+    """Also where the first beat had believed it."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "x = torch.cat(list(DataLoader(x, batch_size=1)))\n"
+        "for _ in range(5): step()\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps", "batch_size")] == [5, *[None] * 4]
+
+
 def test_the_epochs_that_a_program_has_parsed_are_told(tmp_path: Path) -> None:
     parses = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--n_epochs', default=30)\n"
     script = SCRIPT + parses + "found = parser.parse_args([])\nfound.n_epochs = 20\nstep()\n"
