@@ -8,7 +8,7 @@ repetition and company decide, where the name alone does not:
   measure, or with more digits than anybody types; else it has to come again, changed.
 - Any other value is kept back until it has come again, changed: beside a loss or a counter, or twice after the training
   has moved on, and then not in whole numbers alone. In the company of settings it has no chance.
-- A loss of an evaluation that is 0 from the start stands for one that is still to come.
+- A loss of an evaluation that is 0 from the start, and beside no other measure, stands for one that is still to come.
 - What tells of the machine (times, speeds, memory) is shown elsewhere, and the best value so far has no curve beside
   that of the value itself.
 
@@ -124,7 +124,7 @@ class MetricNames:
         eval_metrics = {
             shown: value
             for name, value in reading.eval_metrics.items()
-            if (shown := evaluated[name]) and not self._is_to_come(shown, value)
+            if (shown := evaluated[name]) and not self._is_to_come(shown, value, reading.eval_metrics)
         }
         measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         episodic = not EPISODES.isdisjoint(map(str.lower, reading.metrics))
@@ -274,9 +274,11 @@ class MetricNames:
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
 
-    def _is_to_come(self, name: str, value: float) -> bool:
-        """Whether a loss of an evaluation only stands for the first one that will be."""
+    def _is_to_come(self, name: str, value: float, told: Mapping[str, float]) -> bool:
+        """Whether a loss of an evaluation only stands for the first one that will be: nothing else was measured."""
         waits = value == 0 and name not in self.shown and "loss" in quantity(name)[1].split()
+        if waits and name not in self._to_come:
+            waits = not any(now != 0 and is_measure(one) for one, now in told.items())
         if waits and len(self._to_come) < _MOST:
             self._to_come.add(name)
         return waits

@@ -63,6 +63,16 @@ def test_what_stands_for_a_first_evaluation_that_is_still_to_come_is_no_value() 
     assert "val_loss" not in curves(_validated(0, 0))
 
 
+def test_a_loss_of_zero_beside_what_was_measured_with_it_is_a_value() -> None:
+    def tested(*values: tuple[float, float]) -> str:
+        return "".join(
+            f"epoch {n} loss: 0.{n}5\n>>> Test: loss={a:.3f}, acc={b:.1f}%\n" for n, (a, b) in enumerate(values)
+        )
+
+    assert curves(tested((0, 100), (0, 99.5)))["Test loss"] == [0, 0]
+    assert "Test loss" not in curves(tested((0, 0), (0, 0)))
+
+
 def test_an_accuracy_may_begin_at_zero() -> None:
     assert curves("epoch 1 loss 2.5 val_acc 0.00\nepoch 2 loss 2.1 val_acc 0.25\n")["val_acc"] == [0, 0.25]
 
