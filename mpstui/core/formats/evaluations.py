@@ -24,6 +24,7 @@ _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
 _NAME_WORDS = _MEASURES | AVERAGE_WORDS | {"f", "log", "best", "final", "so", "far"}
+_ON_KNOWN_DATA = TRAIN_WORDS | EVAL_WORDS
 _LABELS = (
     EVAL_WORDS | LABEL_WORDS | {"end", "of", "training", "final", "am", "pm", "is", "was", "micro", "macro", "avg"}
 )
@@ -82,6 +83,8 @@ class Banner(NamedTuple):
     """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
     repeats: str = ""
     """The ``best`` or the ``final`` model, where it heads what that had come to, which is told again."""
+    whose: str = ""
+    """``Validation`` or ``Test``, in front of names below it that do not say it: the other one has told them before."""
 
     @property
     def is_evaluation(self) -> bool:
@@ -116,12 +119,21 @@ class Banner(NamedTuple):
         if unsure or reading.certain or (new_epoch and not first) or goes_on or over:
             return reading, Banner()
         if reading.loss is None and not reading.metrics:
-            return reading, self._replace(told=self.told or bool(reading.eval_metrics))
+            return self._named(reading), self._replace(told=self.told or bool(reading.eval_metrics))
         held, steps = reading.counters if first else NOWHERE, reading.counters.shown_steps
         # Where no total is told, a step behind those that were trained is the evaluation's own.
         is_own = not same_plan if steps is not None else step is not None and step < or_zero(current.shown_step)
         own_count = None if step is None or not is_own else (step, math.inf if steps is None else steps)
-        return _as_evaluation(reading, held, own_count), self._replace(told=self.told or not (trained or step))
+        evaluated = self._named(_as_evaluation(reading, held, own_count))
+        return evaluated, self._replace(told=self.told or not (trained or step))
+
+    def _named(self, reading: LineReading) -> LineReading:
+        """The reading with the data in its names."""
+        if not self.whose:
+            return reading
+        names = {name: not _ON_KNOWN_DATA.isdisjoint(words_of(name)) for name in reading.eval_metrics}
+        told = {name if names[name] else f"{self.whose} {name}": now for name, now in reading.eval_metrics.items()}
+        return replace(reading, eval_metrics=told)
 
 
 def _goes_on(reading: LineReading, current: Counters) -> bool:
@@ -273,7 +285,7 @@ class Evaluated:
         """The lowest, the highest and the newest value of each."""
         self._is_over = False
         """Whether a line has said that training is over, and none of training has come since."""
-        self._told = ""
+        self._told = self._first_headed = ""
         self._alone = True
         """Whether no line of training has told a loss or an epoch."""
         self._first = self._epoch = math.inf
@@ -289,6 +301,11 @@ class Evaluated:
         """A line has said so."""
         self._is_over = True
         self.is_behind_training = self._trained is not None
+
+    def told_apart(self, whose: str) -> str:
+        """``Validation`` or ``Test`` of a heading, where those before it were of the other."""
+        self._first_headed = self._first_headed or whose
+        return "" if whose == self._first_headed else whose
 
     def trained_at(self, reading: LineReading, series: LossSeries | None) -> Counters:
         """Where training stood when it last told the same as a reading.

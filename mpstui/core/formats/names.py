@@ -105,6 +105,7 @@ _JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
 _EPOCH = sorted("epoch")
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
+_MEAN_RANK = re.compile(r"(?i)(?:\A|[\s_/-])(?:mean|median)[\s_](?:reciprocal[\s_])?rank\Z")
 DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 """An average precision or recall by its name."""
 
@@ -125,8 +126,8 @@ def words_of(text: str) -> list[str]:
 
 
 def is_retrieval(text: str) -> bool:
-    """Whether a name is a hit rate of retrieval (``Rank-5``), not the number of a process (``rank 5``)."""
-    return _RETRIEVAL.fullmatch(text) is not None
+    """Whether a name is a hit rate or a rank of retrieval (``Rank-5``, ``Mean rank``), not a process's (``rank 5``)."""
+    return _RETRIEVAL.fullmatch(text) is not None or _MEAN_RANK.search(text) is not None
 
 
 @lru_cache(maxsize=4096)

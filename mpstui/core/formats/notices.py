@@ -15,7 +15,7 @@ from .names import NameScope, Role, classify, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Number, Phase, parse_count
 from .spelling import spell_ordinals
-from .vocabulary import EPOCH_WORDS, EVAL_WORDS, STEP_WORDS, TRAIN_WORDS
+from .vocabulary import EPOCH_WORDS, EVAL_WORDS, STEP_WORDS, TEST_WORDS, TRAIN_WORDS
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?: [AP]M\b)?"
 _DATE = (
@@ -251,6 +251,7 @@ _SO_MANY = re.compile(
 )
 """``Validation: 80 samples (32 per mini-batch)``."""
 _CONLLEVAL = re.compile(r"processed \d{1,12} tokens with \d{1,12} phrases; found:")
+_VALIDATION_WORDS = frozenset(("val", "valid", "vali", "validation", "validating", "validate", "dev"))
 _OF_FOLDS = frozenset(("cross", "fold", "folds", "kfold"))
 _MAX_LENGTH = 90
 
@@ -268,6 +269,8 @@ class Announcement(NamedTuple):
     """What follows was told before, or is of no epoch: what the ``best`` or the ``final`` model had come to."""
     of_samples: bool = False
     """It says how much there is: before anything was trained that is the size of a set."""
+    whose: str = ""
+    """``Validation`` or ``Test``, where it says that it is either: both have curves of their own."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -333,7 +336,9 @@ def announced(line: str) -> Announcement | None:
     if evaluation == training:
         return None
     phase, epoch = Phase.EVAL if evaluation else Phase.TRAIN, parse_count(numbered["epoch"]) if numbered else None
-    return Announcement(phase, of_epoch or _UNDER_WAY.search(line) is not None, epoch)
+    validates, tests = (not known.isdisjoint(words) for known in (_VALIDATION_WORDS, TEST_WORDS))
+    whose = "" if validates == tests else "Validation" if validates else "Test"
+    return Announcement(phase, of_epoch or _UNDER_WAY.search(line) is not None, epoch, whose=whose)
 
 
 _END_HINTS = ("poch", "POCH", "poc", "ép", "Ép", "пох", "ПОХ", "ep ", "Ep ", "[ep", "轮", "輪", "エポック", "에폭")

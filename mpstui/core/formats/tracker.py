@@ -156,9 +156,9 @@ class Tracker:
         """A line of its own has announced an evaluation, or training again."""
         self._reports_validation = self._reports_validation or announcement.lasting
         if not announcement.lasting and (self._trained or not announcement.of_samples):
-            self._banner = Banner(
-                announcement.phase, announcement.sure, announcement.epoch, repeats=announcement.repeats
-            )
+            told = announcement
+            whose = self._evaluated.told_apart(told.whose)
+            self._banner = Banner(told.phase, told.sure, told.epoch, repeats=told.repeats, whose=whose)
 
     def learn(self, fact: Fact) -> None:
         """A line has said something of the run as a whole."""

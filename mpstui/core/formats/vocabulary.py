@@ -260,6 +260,8 @@ SPELT_OUT = (
     ("mean squared error", "mse"),
     ("mean absolute error", "mae"),
     ("mean average precision", "map"),
+    ("mean reciprocal rank", "mrr"),
+    ("mean rank", "mr"),
     ("mean iou", "miou"),
     *((f"{measure} score", measure) for measure in ("accuracy", "f1", "dice", "bleu", "auc")),
     ("dice coefficient", "dice"),

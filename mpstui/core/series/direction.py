@@ -32,14 +32,15 @@ _HIGHER = _these(
     "acc accs accuracy accuracies auc auroc auprc f1 f2 fscore ap map precision recall bleu sacrebleu chrf rouge meteor"
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
-    " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk"
+    " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk prec"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
 _OF_RIVALS = _these("actor critic policy generator discriminator gen disc gan adv adversarial g d")
 """Whose loss falls and rises with that of another network: the lowest is not the best."""
-_HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b")
-"""``Rank-5``, of retrieval: the share of queries with a match among so many; a mean rank is better if lower."""
+_HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b|(?:\b|_)reciprocal[\s_]rank\b")
+"""``Rank-5``, of retrieval: the share of queries with a match among so many."""
+_MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b")
 _F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
 """``Dev f``, beside p and r; alone an f is any function."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -66,6 +67,8 @@ def better(name: str) -> Better | None:
                 break
     if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:
         return Better.HIGHER
+    if found is None and _MEAN_RANK.search(name) is not None:
+        return Better.LOWER
     if "loss" in name.lower() and not _OF_RIVALS.isdisjoint(words):
         return None
     return Better.LOWER if "negative" in words else found

@@ -47,7 +47,7 @@ def test_a_banner_names_the_data_that_is_evaluated() -> None:
     points = read(
         "step 9 loss 0.5", "evaluate:dev", "accuracy: 91.25%; FB1: 80.5", "evaluate : test", "accuracy: 90.5%"
     )
-    assert [point.eval_metrics for point in points[1:]] == [{"accuracy": 91.25, "FB1": 80.5}, {"accuracy": 90.5}]
+    assert [point.eval_metrics for point in points[1:]] == [{"accuracy": 91.25, "FB1": 80.5}, {"Test accuracy": 90.5}]
 
 
 def test_the_learning_rate_may_be_announced_in_many_words() -> None:

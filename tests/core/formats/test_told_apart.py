@@ -479,3 +479,36 @@ def test_a_word_cut_short_is_part_of_a_name_and_the_end_of_a_sentence_is_not(for
 
 def test_the_seconds_of_a_batch_are_no_metric() -> None:
     assert read(lines("step {n}, loss 0.{n}5, s/b : 0.{n}3, ms/b: 1{n}.5")).metrics == ("loss",)
+
+
+def _each_epoch(log: str) -> dict[str, list[float]]:
+    reader, told = LogReader(), dict[str, list[float]]()
+    for point in reader.feed("".join(log.replace("#", str(epoch)) for epoch in (1, 2, 3)).encode()):
+        for name, value in point.eval_metrics.items():
+            told.setdefault(name, []).append(value)
+    return told
+
+
+def test_what_headings_of_validation_and_test_stand_over_are_two_curves() -> None:
+    ranks = "Hits @10: 0.{}#\nMean rank: 2{}#.5\nMean reciprocal rank: 0.{}#\n"
+    log = f"#\n1.5#25\n0.{9}#21\nValidation:\n{ranks.format(1, 1, 1)}Test:\n{ranks.format(2, 2, 2)}"
+    told = _each_epoch(log)
+    assert list(told) == [f"{whose}{name}" for whose in ("", "Test ") for name in _RANKS]
+    assert (told["Hits@10"], told["Test Mean rank"]) == ([0.11, 0.12, 0.13], [221.5, 222.5, 223.5])
+
+
+_RANKS = ("Hits@10", "Mean rank", "Mean reciprocal rank")
+
+
+def test_headings_of_one_kind_and_names_that_say_it_need_no_word_more() -> None:
+    told = _each_epoch("Epoch # loss: 1.#5\nTesting...\nAccuracy: 9#.5\n")
+    assert told == {"Accuracy": [91.5, 92.5, 93.5]}
+    told = _each_epoch("Epoch # loss: 1.#5\nValidation:\nVal accuracy: 9#.5\nTest:\nTest accuracy: 8#.5\n")
+    assert told == {"Val accuracy": [91.5, 92.5, 93.5], "Test accuracy": [81.5, 82.5, 83.5]}
+
+
+def test_the_rank_of_a_process_or_of_a_matrix_is_no_mean_rank() -> None:
+    reader = LogReader()
+    for epoch in (1, 2, 3):
+        reader.feed(f"rank: {epoch}\nlora rank: {8 * epoch}\nEpoch {epoch} loss: 1.{epoch}5\n".encode())
+    assert reader.summary().metrics == ("loss",)

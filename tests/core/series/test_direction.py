@@ -31,6 +31,7 @@ from mpstui.core.series.series import Points, Series
             "test_err",
         ),
         *("reward_loss", "valid_ppl", "kl_divergence", "mae_val", "bits/bpb", "Error (MPJPE)", "Valid MR"),
+        *("Mean rank", "test_mean_rank", "Median rank"),
         "val avg_cost",
         "valid rse",
     ],
@@ -58,6 +59,7 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "F1",
             "macro f1-score",
         ),
+        *("prec@1", "Mean reciprocal rank", "val_mean_reciprocal_rank"),
         *(
             "episode_reward",
             "rollout/ep_rew_mean",
