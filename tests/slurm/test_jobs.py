@@ -536,6 +536,22 @@ def test_a_job_that_waits_is_held_released_and_put_first(runs: Cluster, cluster:
     assert cluster.job("10")["top"]
 
 
+def test_whoever_looks_next_knows_that_a_job_was_held(
+    runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within four seconds of `mpstui pause` the next command refused to `continue`: it is not paused."""
+    (run,) = runs.launch()
+    actions = Actions(dict(os.environ))
+    seen = runs.wait(run, lambda seen: seen.job is not None and seen.job.phase is JobPhase.PENDING)
+    monkeypatch.setattr(board, "ASK_EVERY_SECONDS", 20.0)
+    for request, phase in (("pause", JobPhase.HELD), ("continue", JobPhase.PENDING)):
+        assert answered(actions, seen.dir, actions.send(seen, request).id).ok
+        board.board_of.cache_clear()  # as another process
+        seen = runs.see(run)
+        assert seen.job is not None
+        assert seen.job.phase is phase
+
+
 def test_a_command_that_leaves_before_the_scheduler_gives_up_says_that_it_is_silent(
     runs: Cluster, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,10 +84,12 @@ class JobBoard:
             return tuple(self._view(job) for job in sorted(self._listed, key=_by_number))
 
     def hurry(self) -> None:
-        """Something was just changed: the next look asks again."""
+        """Something was just changed: the next look asks again, be it another process's."""
         with self._lock:
+            self._read()
             self._asked = min(self._asked, self._clock() - LONGEST_PAUSE_SECONDS)
             self._waited = False
+            self._write()
 
     def _view(self, job: str, submitted: float = 0.0) -> JobView:
         found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
