@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Collection, Iterable, Mapping
+from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -118,7 +118,7 @@ class CheckpointScanner:
         """
         said = said or {}
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
-        paths = list(dict.fromkeys([*paths, *said]))[:MOST_CHECKPOINTS]
+        paths = _newest(dict.fromkeys([*paths, *said]))
         known = set(map(str, paths))
         of_name = {Path(told).name: step for told, step in steps.items() if told not in known}
         seen = (self._examined(path, steps.get(str(path), of_name.get(path.name)), said) for path in paths)
@@ -245,4 +245,11 @@ def is_whole(path: Path) -> bool:
 
 def _matches(folder: Path, pattern: str | None) -> list[Path]:
     found = matching(folder, pattern or "checkpoints/*.pt")
-    return list(islice((path for path in found if not _TEMPORARY.search(path.name)), MOST_CHECKPOINTS))
+    return [path for path in found if not _TEMPORARY.search(path.name)]
+
+
+def _newest(paths: Collection[Path]) -> list[Path]:
+    """As many as are looked into, those that were written last."""
+    if len(paths) <= MOST_CHECKPOINTS:
+        return list(paths)
+    return nlargest(MOST_CHECKPOINTS, paths, key=lambda path: storage.stamp(path) or (0, 0, 0))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.model.snapshot import Numbers, RunEvent
+from mpstui.core.runs import checkpoints
 from mpstui.core.runs.checkpoints import LOOK_SECONDS, CheckpointScanner, is_whole, step_of
 from mpstui.core.runs.state import RunWitnesses
 from mpstui.wire.heartbeat import CheckpointNote
@@ -93,6 +94,22 @@ def test_the_first_folder_with_a_match_counts(tmp_path: Path) -> None:
         best.write_bytes(content)
         found = scanner.scan("out/best.pt", (run, cwd), {}, {best: True})
         assert [(one.best, one.complete) for one in found] == [(is_one, is_one)], "nothing can resume from a torn one"
+
+
+def test_of_many_the_newest_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 3,000 files those that the folder happened to name first stood for all, without the newest one."""
+    monkeypatch.setattr(checkpoints, "MOST_CHECKPOINTS", 3)
+    reported = tmp_path / "elsewhere.pt"
+    saved = [tmp_path / "out" / f"{number:02}.pt" for number in range(20)]
+    saved[0].parent.mkdir()
+    for number, path in enumerate(sorted([*saved, reported])):
+        path.write_bytes(zipped())
+        moment = 1_700_000_000 + 7 * number % 20
+        os.utime(path, (moment, moment))
+    os.utime(reported, (1_700_000_100, 1_700_000_100))
+    found = CheckpointScanner().scan("out/*.pt", (tmp_path,), {}, {reported: False})
+    newest = sorted([*saved, reported], key=lambda path: -path.stat().st_mtime)
+    assert [one.path for one in found] == newest[:3]
 
 
 def test_those_that_the_training_tells_of_are_there_wherever_they_lie(tmp_path: Path) -> None:
