@@ -112,7 +112,7 @@ def _facts(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, s
     started = snapshot.attempt_started
     if started is not None:
         end = shown.until(snapshot, snapshot.seen)
-        verb = "ran" if snapshot.ended is not None else "up" if end == snapshot.seen else "wrote for"
+        verb = shown.lived(snapshot, end, snapshot.seen) if end is not None else ""
         lasted = f", {verb} {shown.duration(max(0.0, end - started))}" if end is not None else ""
         attempt += f"started {shown.moment_of_day(started, snapshot.seen)}{lasted}"
     if snapshot.is_ours or started is not None:

@@ -213,12 +213,25 @@ _NEARLY_ALL = 0.9
 """A training that is done counts as complete from this share on: its last steps are often not printed."""
 
 
+_WAITING = (State.QUEUED, State.BACKING_OFF)
+"""The next attempt has not begun."""
+
+
 def until(run: RunSnapshot, now: float) -> float | None:
-    """Until when it is known to have gone on, Unix seconds: its end; now while it runs; of files whose program nobody
-    sees any more, their last change."""
+    """Until when it is known to have gone on, Unix seconds: its end; now while it runs; else its last sign of life.
+
+    That is all there is of files whose program nobody sees any more, and of an attempt whose successor waits.
+    """
     if run.ended is not None:
         return run.ended
-    return now if run.is_live or run.state is State.QUEUED else run.updated
+    return now if run.is_live and run.state not in _WAITING else run.updated
+
+
+def lived(run: RunSnapshot, end: float, now: float) -> str:
+    """The word before how long an attempt lived up to ``end``, which is what `until` says."""
+    if run.ended is not None or run.state in _WAITING:
+        return "ran"
+    return "up" if end == now else "wrote for"
 
 
 def badge(snapshot: RunSnapshot) -> StatusBadge:

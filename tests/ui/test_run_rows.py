@@ -8,6 +8,7 @@ import pytest
 
 from mpstui.core.model.queue_place import QueuePlace
 from mpstui.core.model.snapshot import Health, Numbers, RunSnapshot, State
+from mpstui.core.present import until
 from mpstui.core.runs.listing import Group, ListView
 from mpstui.ui.rows import width_of
 from mpstui.ui.widgets.run_header import header, progress
@@ -310,3 +311,11 @@ def test_a_run_whose_program_nobody_sees_is_not_up() -> None:
     assert "up 2h 30m" in " ".join(line.text for line in header(changed(run, health=Health.TRAINING), 120, fakes.NOW))
     row = " ".join(run_row(changed(run, updated=fakes.NOW - 8940, silent=True), 120, now=fakes.NOW).text.split())
     assert row.endswith("2h ago · 1m 00s"), "where the speed and the rest of one that trains stand"
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.BACKING_OFF])
+def test_an_attempt_that_has_ended_is_not_up_while_the_next_one_waits(state: State) -> None:
+    begun = fakes.NOW - 9000
+    run = fakes.running(state=state, health=None, started=begun, attempt_started=begun, updated=begun + 60)
+    assert "ran 1m 00s" in " ".join(line.text for line in header(run, 120, fakes.NOW))
+    assert run.lasted(until(run, fakes.NOW)) == 60

@@ -88,11 +88,12 @@ def device_text(snapshot: RunSnapshot) -> str:
 
 def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
     """How long the attempt has been running, or ran; if there were others, also how long all of them took."""
-    started, ended, end = snapshot.started, snapshot.ended, shown.until(snapshot, now)
+    started, end = snapshot.started, shown.until(snapshot, now)
     if started is None or end is None:
         return "", ""
     attempt_started = started if snapshot.attempt_started is None else snapshot.attempt_started
-    verb, exact = ("ran", float) if ended is not None else ("up" if end == now else "wrote for", shown.settled)
+    verb = shown.lived(snapshot, end, now)
+    exact = float if verb == "ran" else shown.settled
     age = f"{verb} {shown.duration(exact(max(0.0, end - attempt_started)))}"
     return (
         age,
