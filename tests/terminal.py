@@ -103,10 +103,11 @@ class Terminal:
         Raises:
             AssertionError: the time is up; says what the screen showed.
         """
-        deadline = time.monotonic() + timeout
+        deadline, shown, known = time.monotonic() + timeout, "", -1
         while True:
             self.pump()
-            shown = self.text
+            if len(self.raw) != known:  # it takes longer to say what a screen shows than to draw it
+                known, shown = len(self.raw), self.text
             if all(text in shown for text in wanted):
                 return shown
             assert time.monotonic() < deadline, f"never saw {wanted!r}; the screen was:\n{shown}"

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from mpstui.ui.app import MpstuiApp
 from mpstui.ui.theme import OWN_THEME
 
+from ..waiting import LONGEST_PAUSE_SECONDS
 from .fakes import World
 
 if TYPE_CHECKING:
@@ -59,12 +60,13 @@ class Driver:
         await self.pilot.pause()
 
     async def until(self, true: Callable[[], object], what: str = "", seconds: float = PATIENCE_SECONDS) -> None:
-        """Wait for something to become true."""
-        until = time.monotonic() + seconds
+        """Wait for something to become true: the longer that takes, the more seldom it is looked for."""
+        until, pause = time.monotonic() + seconds, 0.01
         while not true():
             if time.monotonic() > until:
                 raise AssertionError(f"never: {what or true}\n{self.text}\ntoasts: {self.toasts}")
-            await self.pilot.pause(0.01)
+            await self.pilot.pause(pause)  # a look takes two milliseconds of the processor
+            pause = min(1.1 * pause, LONGEST_PAUSE_SECONDS)
 
     async def sees(self, text: str) -> None:
         """Wait for a text on the screen."""
