@@ -55,11 +55,10 @@ def _goes_on_below(line: str, pair: Pair) -> bool:
 
 def metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, float]]:
     """The values of training and those of an evaluation; ``v_loss`` beside ``loss`` is one of an evaluation."""
-    metrics = {p.key: p.measured for p in named if is_named(p) and not _of_evaluation(p)}
+    named = list(filter(is_named, named))
+    metrics = {p.key: p.measured for p in named if not _of_evaluation(p)}
     eval_metrics = {
-        f"{_SHORT.get(p.said.lower(), p.said)} {p.key}".strip(): p.measured
-        for p in named
-        if is_named(p) and _of_evaluation(p)
+        f"{_SHORT.get(p.said.lower(), p.said)} {p.key}".strip(): p.measured for p in named if _of_evaluation(p)
     }
     twins = [name for name in metrics if name.lower().startswith("v_")]
     if not any(name[2:] in metrics for name in twins):
