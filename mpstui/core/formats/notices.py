@@ -305,12 +305,12 @@ def heads_conlleval(line: str) -> bool:
 
 def announced(line: str) -> Announcement | None:
     """The phase that a line without values announces, or None."""
+    if heads_conlleval(line):
+        return Announcement(Phase.EVAL, sure=True)
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
     if line.endswith(("{", "[")):
         return None  # ``"eval": {`` heads options
-    if heads_conlleval(line):
-        return Announcement(Phase.EVAL, sure=True)
     if "eport" in line and _REPORTS_VALIDATION.search(line):
         return Announcement(Phase.EVAL, sure=True, lasting=True)
     if (counted := _SO_MANY.match(line)) is not None:

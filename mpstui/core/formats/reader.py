@@ -250,6 +250,8 @@ class LogReader:
             phase = announced(line) if line and not listed else None
             if phase is not None and phase.repeats and self._prose.goes_on:
                 phase = None  # ``**Final answer:**``
+            if phase is not None:  # what waits for others like it was told before
+                readings += self._counted.release()
             return Examined(readings, phase, line, fact, claimed)
         self._sizes.interrupt()
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
