@@ -95,8 +95,8 @@ def told(events: Path) -> list[Path]:
     return [path for path in map(Path, found) if storage.stat_of(path)]
 
 
-def tellers(runs: Path) -> dict[str, str]:
-    """For each path, the run that last reported saving there, whether the run said so itself or its agent did."""
+def tellers(runs: Path) -> dict[str, tuple[float, str]]:
+    """For each path, which run last reported saving there and when, whether the run said so itself or its agent did."""
     try:
         names = sorted(os.listdir(runs))  # noqa: PTH208 - names are enough
     except OSError:
@@ -107,7 +107,7 @@ def tellers(runs: Path) -> dict[str, str]:
             time = record.get("time")
             if isinstance(time, (int, float)):
                 found[path] = max(found.get(path, (0.0, "")), (float(time), name))
-    return {path: run for path, (_, run) in found.items()}
+    return found
 
 
 def last_told(events: Path, path: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Whose a checkpoint is, where several runs save into one folder: what a restart takes is what a list calls its own.
 
-What a file says of itself comes first, then which run last reported saving there. Otherwise it belongs to a run that
-had an attempt alive when it was written; if two runs had, to the one that is certain to have been alive then.
+What a file says of itself comes first, then which run has reported saving it. Otherwise it belongs to a run that had an
+attempt alive when it was written; if two runs had, to the one that is certain to have been alive then.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Owners:
         self._run, self._place = run, _place(template)
         self._lives = lives(run, now=liveness.is_held(run.run_lock))
         self._others: dict[str, list[Life]] | None = None
-        self._tellers: dict[str, str] | None = None
+        self._tellers: dict[str, tuple[float, str]] | None = None
 
     def claim(self, path: Path, time: float) -> Claim:
         """Whether a file that was written at a ``time`` (Unix seconds) is this run's, and who else may own it."""
-        named = owner_of(path) or self._told().get(str(path))
+        named = owner_of(path) or self._teller(path, time)
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
         moment = time + EARLY_SECONDS
@@ -65,11 +65,13 @@ class Owners:
         other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
         return Claim(perhaps and (other is None or surely), other)
 
-    def _told(self) -> dict[str, str]:
-        """For each path, the run whose agent saw it being saved."""
+    def _teller(self, path: Path, time: float) -> Optional[str]:
+        """The run that reported saving this file; None if none did since it was written: a report of what stood there
+        before tells nothing, and who was killed while saving has told nothing yet."""
         if self._tellers is None:
             self._tellers = tellers(self._run.path.parent)
-        return self._tellers
+        told_at, run = self._tellers.get(str(path), (0.0, None))
+        return run if time <= told_at + EARLY_SECONDS else None
 
     def _neighbours(self) -> dict[str, list[Life]]:
         """The lives of the other runs that save into the same folder, the newest run first."""

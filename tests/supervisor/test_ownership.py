@@ -108,6 +108,16 @@ def test_of_two_that_trained_at_once_those_that_the_agent_in_each_saw_being_save
     assert looked(second, folder)[0].doubtful == {}
 
 
+def test_a_file_that_was_written_after_its_last_report_is_of_the_run_that_lived_then(folder: Path) -> None:
+    """A run is killed right after it saved where an earlier one had saved: nobody has reported its file."""
+    earlier, killed = lived(folder, "a", (100, 200)), lived(folder, "b", (1000, 1500))
+    e1 = saved(folder, "e1.pt", 1499)
+    storage.append_line(earlier.events, event(START + 150, 1, "checkpoint", "saved", path=str(e1)))
+    found, own = looked(killed, folder)
+    assert (own, found.passed_over) == (["e1.pt"], [])
+    assert looked(earlier, folder)[1] == []
+
+
 def test_without_a_pattern_a_file_that_another_run_has_saved_over_is_left(folder: Path) -> None:
     first, second = lived(folder, "a", (100, 1000)), lived(folder, "b", (200, 900))
     storage.append_line(
