@@ -41,6 +41,8 @@ _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epoc
 """What the training code may report without saying what it measures."""
 _PLACES = ("step", "epoch", "epoch_step", "loss")
 """Any of these proves that a program trains; a learning rate alone may be a setting."""
+_OF_BATCHES = 0.75
+"""What is printed counts batches from this share of those on that the steps have taken: its newest line is older."""
 _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
 """As many columns of a curve as a screen needs."""
@@ -305,7 +307,15 @@ class RunFollower:
         from .joined_curves import JoinedCurves  # of most runs one witness tells all
 
         self._joined = self._joined or JoinedCurves()
-        return self._joined.of(told, lead)
+        return self._joined.of(told, lead, self.own_name if self._prints_batches(printed) else None)
+
+    def _prints_batches(self, printed: Mapping[str, SeriesView]) -> bool:
+        """Whether what is printed counts each batch as a step, of which several make one that the agent counts."""
+        own = self.heartbeats.own
+        if own is None or own.step is None or (own.accumulate or 1) < 2 or own.step_from is not None:
+            return False  # from a process that may have resumed, the program's own count is shown
+        last = max((view.x[-1] for view in printed.values() if view.axis == "step" and len(view.x)), default=0.0)
+        return last > _OF_BATCHES * (own.accumulate or 1) * own.step
 
     def _written(self) -> list[float]:
         """When each of its files was last written, Unix seconds."""

@@ -31,18 +31,23 @@ class JoinedCurves:
         self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
         self._compared: dict[tuple[str, str], tuple[SeriesView, SeriesView, bool]] = {}
 
-    def of(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
+    def of(
+        self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None, counted_by: str | None = None
+    ) -> dict[str, SeriesView]:
         """All curves; if several witnesses have one, the lead's, else the first's. The same objects if nothing is new.
 
         Args:
             told: curves by witness; the first counts steps in its own way, the others as the program does.
             lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
+            counted_by: whose steps are those of the run; None: the same one's.
         """
-        found = self._of_all(told, lead)
+        found = self._of_all(told, lead, counted_by)
         found = self._once(found, [witness for witness, _ in told]) if told[0][0] == "agent" else found
         return {n: view if view.name == n else self._renamed(view, n, view.axis) for n, view in found.items()}
 
-    def _of_all(self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None) -> dict[str, SeriesView]:
+    def _of_all(
+        self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None, counted_by: str | None
+    ) -> dict[str, SeriesView]:
         told = _told_apart(told)
         own, losses = told[0][0], {witness: views["loss"] for witness, views in told if "loss" in views}
         first = own if _shows_more_of(losses.get(lead or ""), losses.get(own)) else lead
@@ -59,7 +64,7 @@ class JoinedCurves:
                     if view.count <= found[twin].count:
                         continue
                     del found[twin]
-                shown, others = view, view.axis == "step" and (witness == own) != (order[0][0] == own)
+                shown, others = view, view.axis == "step" and (witness == own) != ((counted_by or order[0][0]) == own)
                 if others or name == "loss":
                     of, shown = self._made.get((witness, name), (None, view))
                     axis = (OPTIMIZER_AXIS if witness == own else PRINTED_AXIS) if others else view.axis

@@ -130,7 +130,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     epoch_left, speed, samples = (
         "" if value is None else told.format(write(value))
         for value, told, write in (
-            (numbers.epoch_eta_seconds, "left {}", shown.duration),
+            (numbers.epoch_eta_seconds or None, "left {}", shown.duration),  # its evaluation may be left
             (numbers.steps_per_second, "{} step/s", shown.rate),
             (numbers.samples_per_second, "{} smp/s", shown.rate),
         )

@@ -985,3 +985,16 @@ def test_each_loss_says_who_tells_it_and_one_that_both_tell_is_the_programs(home
         tellers = {name: view.told_by for name, view in shown.series.items() if "loss" in name}
         assert tellers == {"loss": "output.log"}
     alike.release()
+
+
+@pytest.mark.parametrize(("each", "axes"), [(4, ("printed step", "step")), (1, ("step", "optimizer step"))])
+def test_a_batch_is_not_called_a_step_of_a_run_that_counts_several_as_one(
+    home: Home, each: int, axes: tuple[str, str]
+) -> None:
+    """The run is at step 390 of 390: its best loss was not "at step 1,144"."""
+    run = run_of(home).beat(step=10, loss=0.5, loss_seen="backward", accumulate=4, phase="done")
+    run.points(*({"time": NOW, "attempt": 1, "step": step, "loss": 0.4} for step in range(1, 11)))
+    run.output("".join(f"step {step * each}/400 loss {1 / step:.4f}\n" for step in range(1, 11)))
+    for shown in both(home, run):
+        assert (shown.series["loss"].axis, shown.series["loss (agent)"].axis) == axes
+    run.release()
