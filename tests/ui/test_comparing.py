@@ -267,6 +267,19 @@ def test_each_run_has_its_own_epochs_and_its_own_start() -> None:
     assert (one.x[60], other.x[60]) == (1.0, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("axes", "drawn"), [(("sample", "sample"), ["sample", "sample"]), (("sample", "printed step"), [])]
+)
+def test_runs_that_count_samples_are_compared_over_them_and_never_over_different_counts(
+    axes: tuple[str, str], drawn: list[str]
+) -> None:
+    runs = [
+        changed(one, series={"loss": replace(one.series["loss"], axis=axis)})
+        for one, axis in zip((SGD, ADAM), axes, strict=True)
+    ]
+    assert [one.axis for one in overlay(runs, "step").curves] == drawn
+
+
 def test_a_run_without_a_curve_over_an_axis_keeps_its_number() -> None:
     by_epoch = replace(ADAM, series={"loss": replace(ADAM.series["loss"], axis="epoch")})
     none = replace(SGD, series={})

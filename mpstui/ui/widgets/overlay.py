@@ -17,6 +17,7 @@ from ..rows import Row, Span, row
 from ..theme import RUN_ROLES
 
 AXES = ("step", "epoch", "time")
+_COUNTS = frozenset(("sample", "printed step", "optimizer step"))
 LABELS = "123456789abcdefghijk"
 """The labels of the runs on their curves, one cell each."""
 _LABEL_EVERY = 28
@@ -53,8 +54,15 @@ def overlay(
     if axis == "time":
         times = [known for view in views if view is not None and (known := known_times(view))]
         unit = time_unit(max((max(known) - min(known) for known in times), default=0.0))
+    axis = _counted(views) if axis == "step" else axis
     placed = (_placed(view, snapshot, axis, unit) for view, snapshot in zip(views, snapshots, strict=True))
     return Overlay(name=metric, runs=tuple(placed), hidden=hidden)
+
+
+def _counted(views: Sequence[SeriesView | None]) -> str:
+    """What stands for steps: where no run has its curve over steps, what all of them count instead."""
+    counts = {view.axis for view in views if view is not None}
+    return counts.pop() if len(counts) == 1 and counts <= _COUNTS else "step"
 
 
 def _placed(
