@@ -33,10 +33,10 @@ def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None
         _write(file, double(_WALL_TIME, run.started) + text(_VERSION, "brain.Event:2"))
         for said in _told(run):
             _write(file, double(_WALL_TIME, run.started) + block(_SUMMARY, block(1, said)))
-        for view in snapshot.series.values():
+        for name, view in snapshot.series.items():
             for x, time, value in zip(view.x, view.times, view.values, strict=True):
                 step = round(x) if math.isfinite(x) else 0
-                point = text(_TAG, view.name) + single(_SIMPLE, value)
+                point = text(_TAG, name) + single(_SIMPLE, value)
                 moment = run.started if math.isnan(time) else time
                 _write(file, double(_WALL_TIME, moment) + whole(_STEP, step) + block(_SUMMARY, block(1, point)))
         for item in run.gallery.items():

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 
 from ...wire import storage
 from ..model.errors import OperationError
-from ..model.snapshot import RunSnapshot
+from ..model.snapshot import RunSnapshot, SeriesView
 
 MOST_POINTS = 4_000_000
 """Points per metric that are exported singly; in a longer history neighbours are merged, keeping spikes."""
@@ -40,7 +40,7 @@ def table_of(snapshot: RunSnapshot) -> Table:
     """
     curves = list(snapshot.series.values())
     others = dict.fromkeys(view.axis for view in curves if view.axis not in _PLACES)
-    names = [*_PLACES, *others, *(view.name for view in curves)]
+    names = [*_PLACES, *others, *snapshot.series]
     found: dict[tuple[float | None, ...], list[float | None]] = {}
     for column, view in enumerate(curves, len(_PLACES) + len(others)):
         at = names.index(view.axis)
@@ -50,8 +50,12 @@ def table_of(snapshot: RunSnapshot) -> Table:
             row = found.setdefault(tuple(place[: len(_PLACES) + len(others)]), place)
             row[column] = value
     rows = sorted(found.values(), key=lambda row: [math.inf if one is None else one for one in (row[0], *row[1:3])])
-    thinned = tuple(view.name for view in curves if view.count > len(view.x) + sum(len(p.x) for p in view.superseded))
-    return Table(tuple(names), rows, thinned)
+    thinned = (name for name, view in snapshot.series.items() if view.count > _held(view))
+    return Table(tuple(names), rows, tuple(thinned))
+
+
+def _held(view: SeriesView) -> int:
+    return len(view.x) + sum(len(piece.x) for piece in view.superseded)
 
 
 def _known(value: float) -> float | None:

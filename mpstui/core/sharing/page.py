@@ -22,7 +22,7 @@ from .. import present as shown
 from ..formats.console import strip_controls
 from ..logview.document import LogDocument
 from ..model.snapshot import RunSnapshot, SeriesView
-from ..runs.comparison import columns, full_name, metrics_of
+from ..runs.comparison import columns, full_name, metrics_of, of_one_teller
 from ..runs.details import details
 from ..runs.listing import main_metric
 from ..runs.report import EXPLAINED
@@ -117,18 +117,18 @@ def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str,
                 continue
             drawn = over.get(name, name)
             key = measured(drawn), view.axis
-            charts.setdefault(key, []).append({"run": place, **_curve(view)})
+            charts.setdefault(key, []).append({"run": place, **_curve(name, view)})
             titles[key] = min(titles.get(key, drawn), drawn, key=len)
     keys = sorted(charts, key=lambda key: (key[0] != "loss", "loss" not in key[0], reading_order(key[0]), key[1]))
     named = [{"title": strip_controls(titles[key]), "axis": key[1], "curves": charts[key]} for key in keys]
     return {"runs": [strip_controls(name) for name in names], "charts": named}
 
 
-def _curve(view: SeriesView) -> dict[str, Any]:
-    way = better(view.name)
+def _curve(name: str, view: SeriesView) -> dict[str, Any]:
+    way = better(name)
     single = all(low == high or math.isnan(low) for low, high in zip(view.low, view.high, strict=True))
     return {
-        "name": strip_controls(view.name),
+        "name": strip_controls(name),
         "val": view.evaluation,
         "better": way and str(way),
         "x": _numbers(view.x),
@@ -158,6 +158,7 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
 
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
     """The table of the screen's comparison: the runs' results, and the settings in which they differ."""
+    snapshots = of_one_teller(snapshots)
     metric = main_metric(tuple(metrics_of(snapshots))) or "loss"
     told = columns(snapshots, metric)
     named = [f"{one.name} {metric}" if one.name in ("best", "last") else one.name for one in told]
@@ -267,7 +268,7 @@ def _metrics(one: RunSnapshot) -> str:
         last = "NaN/inf" if view.last is None else shown.number(view.last)
         others = ("" if value is None else shown.number(value) for value in (known, view.minimum, view.maximum))
         cells = "".join(f"<td>{_text(text)}</td>" for text in (last, *others))
-        rows.append(f"<tr><td>{_text(name)}</td><td>{shown.whole(view.count)}</td>{cells}</tr>")
+        rows.append(f"<tr><td>{_text(name)}</td><td>{shown.whole(view.standing)}</td>{cells}</tr>")
     head = "".join(f"<th>{name}</th>" for name in ("metric", "points", "last", "best", "min", "max"))
     return (
         f"<div class=wide><table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
@@ -283,11 +284,12 @@ def _pairs(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _checkpoints(one: RunSnapshot, now: float) -> str:
     newest_first = sorted(one.checkpoints, key=lambda item: item.time, reverse=True)[:20]
+    notes = (shown.why_not_its_own(item, one) or ("" if item.complete else "incomplete") for item in newest_first)
     rows = (
         f"<tr><td>{_text(item.path.name)}</td><td>{'' if item.step is None else shown.whole(item.step)}</td>"
         f"<td>{_text(shown.size(item.size_bytes))}</td><td>{_text(shown.moment_of_day(item.time, now))}</td>"
-        f"<td>{'best' if item.best else '' if item.complete else 'incomplete'}</td></tr>"
-        for item in newest_first
+        f"<td>{_text(note or ('best' if item.best else ''))}</td></tr>"
+        for item, note in zip(newest_first, notes, strict=True)
     )
     return f"<div class=wide><table><tbody>{''.join(rows)}</tbody></table></div>" if newest_first else ""
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ...wire import heartbeat
 from ..model.snapshot import Checkpoint, RunSnapshot, State
+from ..present import why_not_its_own
 from ..runs.gallery import Gallery, Item, gallery_of
 from ..runs.images import Image
 from ..runs.run_settings import named_settings
@@ -75,7 +76,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
         ended=snapshot.ended if snapshot.state is not State.WATCHED else None,  # how is unknown, and these want to know
         rows=rows,
         counts_rows=counts_rows,
-        checkpoints=[one for one in snapshot.checkpoints if one.complete],
+        checkpoints=[one for one in snapshot.checkpoints if one.complete and not why_not_its_own(one, snapshot)],
         thinned=table.thinned,
         gallery=gallery_of(snapshot),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 
 from mpstui.core.model.home import Home
@@ -55,5 +56,7 @@ def labelled_run(home: Home, steps: int = 900) -> str:
     run.points({"time": NOW + steps + 1, "epoch": 2, "step": steps, "val/acc": 0.5, "attempt": 1})
     labels.edit(run.run, lambda said: said._replace(note='one "quoted"\nline', tags=("good", "keep")))
     run.run.checkpoints.mkdir()
-    (run.run.checkpoints / f"step_{steps}.pt").write_bytes(b"weights")
+    saved = run.run.checkpoints / f"step_{steps}.pt"
+    saved.write_bytes(b"weights")
+    os.utime(saved, (NOW + 400, NOW + 400))
     return run.run.run

@@ -11,6 +11,8 @@ import pytest
 from mpstui.core.model.errors import OperationError
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.sharing import export
+from mpstui.core.sharing.event_file import write_event_file
+from mpstui.core.sharing.trackers import tracked
 from tests.core.runs.build import NOW, RunBuilder
 
 from .build import home_in, poisoned_run, resumed_run
@@ -32,6 +34,19 @@ def test_a_csv_has_each_point_once_and_empty_fields_where_nothing_was_measured(t
     assert [(row["step"], row["val_loss"]) for row in rows if row["val_loss"]][-1] == ("40", "0.05")
     assert rows[0]["time"] == str(int(NOW) + 1)
     assert not made.thinned
+
+
+def test_the_loss_that_is_printed_and_the_one_that_is_seen_are_columns_and_tags_of_their_own(tmp_path: Path) -> None:
+    run = RunBuilder(home_in(tmp_path), "both", NOW).status("ended").launch().beat(step=9, loss_seen="backward")
+    run.points(*({"time": NOW, "step": at, "loss": at / 10, "attempt": 1} for at in range(1, 10)))
+    run.output("".join(f"epoch {at}/2 loss {at + 0.5}\n" for at in (1, 2))).exit(code=0)
+    snapshot = Monitor(home_in(tmp_path), columns=export.MOST_POINTS).snapshot(run.run.run)
+    names = export.table_of(snapshot).names
+    assert len(set(names)) == len(names)
+    assert {name for name in names if "loss" in name} == {name for name in snapshot.series if "loss" in name}
+    write_event_file(snapshot, tracked(snapshot), tmp_path / "events")
+    tags = {name for name in snapshot.series if name.encode() in (tmp_path / "events").read_bytes()}
+    assert tags == set(snapshot.series)
 
 
 def test_every_point_of_a_long_run_is_there_and_a_shorter_bound_is_told(
