@@ -198,7 +198,10 @@ def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters
     """``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one."""
     counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
     plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
-    return counters._replace(epoch=plurals[0].counted) if len(plurals) == 1 and not plurals[0].planned else counters
+    if len(plurals) != 1 or plurals[0].planned:
+        return counters
+    told = plurals[0].counted
+    return counters._replace(epoch=told, epochs=None if counters.epochs == told else counters.epochs)
 
 
 def _is_no_place(line: str, pair: Pair) -> bool:

@@ -85,7 +85,8 @@ class JoinedCurves:
             group, _, bare = plain.rpartition("/")
             if group and bare in found and found[name].minimum != found[name].maximum:
                 plain = bare  # ``data/n100`` beside the ``n100`` that is printed
-            alike.setdefault(_measured(plain), []).append(name)
+            names = alike.setdefault(_measured(plain), [])
+            names.insert(0 if name == plain else len(names), name)  # the name without its witness is kept
         kept = dict(found)
         for names in alike.values():
             for name in names[1:]:

@@ -57,6 +57,10 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
         (1, None, 2048, None, None, None),
     ),
     ("Epoch: [3 | 600] loss: 0.51", (3, 600, None, None, None, None)),
+    # The plural beside a loss counts; how many are planned stands elsewhere.
+    ("Epochs:  10  Iterations:  187  Loss:  2.51", (10, None, 187, None, None, None)),
+    ("epochs: 3, loss: 0.51", (3, None, None, None, None, None)),
+    ("Epochs: 3/8 loss: 0.51", (3, 8, None, None, None, None)),
     ("[>....]  Step: 7s867ms | Tot: 23s700ms | Loss: 2.1 | Acc: 23.2% (119/512) 4/7", (None, None, None, None, 4, 7)),
 ]
 

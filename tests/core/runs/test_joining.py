@@ -132,6 +132,18 @@ def test_a_mean_that_the_program_prints_goes_before_the_loss_of_one_step_that_th
     run.release()
 
 
+def test_a_loss_that_both_tell_alike_keeps_the_name_that_the_program_prints(home: Home) -> None:
+    """Of a few networks the agent sees the losses that are printed now and then: with more points, but no other."""
+    run = run_of(home)
+    run.beat(step=40, loss=None, metrics={"net_loss": 8.4, "disc_loss": 0.64}, **AGENT)
+    seen = [{"step": i, "net_loss": 8 + i / 100, "disc_loss": 0.6 + i / 1000} for i in range(1, 41)]
+    run.points(*({"time": NOW, "attempt": 1, **one} for one in seen))
+    run.output("".join(f"[{i}] recon_loss:{8 - i / 100:.3f} disc_loss:{0.6 + i / 1000:.3f}\n" for i in range(5, 41, 5)))
+    losses = {name: view.count for name, view in both(home, run)[1].series.items() if "disc" in name}
+    assert losses == {"disc_loss": 40}
+    run.release()
+
+
 @pytest.mark.parametrize("loss_seen", ["trainer", "backward"])
 def test_a_value_of_an_evaluation_that_is_reported_and_printed_is_one_curve(home: Home, loss_seen: str) -> None:
     """Lightning's bar prints the last of them, rounded; another program writes them to TensorBoard too."""
