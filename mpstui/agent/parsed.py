@@ -8,6 +8,8 @@ from typing import Any, Optional
 
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
 """Names that say no more than "so many epochs": ``num_epochs``, ``nEpochs``; no ``warmup_epochs``."""
+_BATCH_SIZE = re.compile(r"(?i)(?:(?:train|training|mini)_?)?(?:batch_?size|bsz?)")
+"""Names of the size of a training's batches; no ``test_batch_size``."""
 
 
 class ParsedArguments:
@@ -16,7 +18,7 @@ class ParsedArguments:
 
     def __init__(self) -> None:
         self._parsed: list[weakref.ref[Any]] = []
-        self._epochs: Optional[int] = None
+        self._known: dict[re.Pattern[str], Optional[int]] = {}
         """The last that was known: at its end a program has forgotten its arguments."""
 
     def after_parse(self, result: Any, *args: Any, **kwargs: Any) -> None:
@@ -27,14 +29,22 @@ class ParsedArguments:
     @property
     def epochs(self) -> Optional[int]:
         """The epochs that are planned; None if nothing or several numbers are called so."""
+        return self._called(_EPOCHS)
+
+    @property
+    def batch_size(self) -> Optional[int]:
+        """The size of a batch; None if nothing or several numbers are called so."""
+        return self._called(_BATCH_SIZE)
+
+    def _called(self, name: re.Pattern[str]) -> Optional[int]:
         named = [vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
         if not named:
-            return self._epochs
+            return self._known.get(name)
         found = {
             int(value)
             for names in named
-            for name, value in names.items()
-            if type(value) in (int, float) and value > 0 and value == int(value) and _EPOCHS.fullmatch(name)
+            for word, value in names.items()
+            if type(value) in (int, float) and value > 0 and value == int(value) and name.fullmatch(word)
         }
-        self._epochs = found.pop() if len(found) == 1 else None
-        return self._epochs
+        self._known[name] = found.pop() if len(found) == 1 else None
+        return self._known[name]

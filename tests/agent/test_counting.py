@@ -710,6 +710,8 @@ def _parsed(words: str, **changed: Any) -> tuple[ParsedArguments, argparse.Names
     parser = argparse.ArgumentParser()
     parser.add_argument("-nep", "--epochs", type=int, default=100)
     parser.add_argument("--warmup_epochs", type=int, default=5)
+    parser.add_argument("-bs", "--batchSize", type=int, default=16)
+    parser.add_argument("--test-batch-size", type=int, default=100)
     parser.add_argument("--name", default="net")
     found = parser.parse_known_args(words.split())
     known = ParsedArguments()
@@ -739,3 +741,16 @@ def test_the_epochs_are_those_that_the_program_has_parsed(
     del kept
     assert alive() is None
     assert known.epochs == epochs  # at the end of the program, too
+
+
+@pytest.mark.parametrize(
+    ("words", "changed", "size"),
+    [("", {}, 16), ("-bs 4", {}, 4), ("", {"train_batch_size": 8}, None), ("", {"batchSize": "auto"}, None)],
+)
+def test_the_size_of_a_batch_is_that_which_the_program_has_parsed(
+    words: str, changed: dict[str, Any], size: int | None
+) -> None:
+    known, kept = _parsed(words, **changed)
+    assert known.batch_size == size
+    del kept
+    assert known.batch_size == size

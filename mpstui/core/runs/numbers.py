@@ -67,8 +67,10 @@ class NumberWitnesses(NamedTuple):
 
     @property
     def parsed(self) -> Witness:
-        """The epochs that the program's parser knows; they may be a default that nobody thought of."""
-        return Witness("arguments", {} if self.beat is None else {"epochs": self.beat.planned_epochs})
+        """What the program's parser knows; it may be a default that nobody thought of."""
+        beat = self.beat
+        says = {} if beat is None else {"epochs": beat.planned_epochs, "batch_size": beat.planned_batch_size}
+        return Witness("arguments", says)
 
     @property
     def counts_anew(self) -> bool:
@@ -285,7 +287,8 @@ class NumberWitnesses(NamedTuple):
 
         Only if the result agrees with the steps done; it does not if several processes take a batch each.
         """
-        batch, step = integer(self.asked.says.get("batch_size")), found.get("step") or 0
+        sizes = (integer(one.says.get("batch_size")) for one in (self.asked, self.parsed))
+        batch, step = next(filter(None, sizes), None), found.get("step") or 0
         done, whole = found["epoch_step"], found["epoch_steps"]
         if not batch or done is None or not whole or step < FEWEST_COMPARED:
             return {}

@@ -50,13 +50,26 @@ def test_a_fast_training_has_gone_on_between_its_beat_and_what_it_prints(home: H
     assert (numbers.step, numbers.steps) == (612, 1200)
 
 
-@pytest.mark.parametrize(("size", "steps"), [("--batch_size 64", 3128), ("--batch-size=8", None), ("", None)])
-def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(home: Home, size: str, steps: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "parsed", "steps"),
+    [
+        ("--batch_size 64", None, 3128),
+        ("--batch-size=8", None, None),
+        ("", None, None),
+        ("", 64, 3128),  # a default of the program's parser
+        ("", 8, None),  # which is something else
+        ("--batch_size 64", 8, 3128),
+    ],
+)
+def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(
+    home: Home, size: str, parsed: int | None, steps: int
+) -> None:
     """No data loader tells the agent how long an epoch is: the program slices its tensors."""
     places = [(epoch, done) for epoch in (1, 2) for done in range(6336, 50001, 6400)][:11]
     line = "Train Epoch: {:2d} [{:6d}/ 50000 ({:.0f}%)]\tLearning rate: 0.0040\tLoss: {:.6f}\n"
     printed = "".join(line.format(epoch, done, done / 500, 3 / (epoch * 50000 + done)) for epoch, done in places)
-    numbers = shown(home, f"python add_test.py --epochs 4 {size}", printed, step=1190, accumulate=1).numbers
+    told = {"accumulate": 1} if parsed is None else {"accumulate": 1, "planned_batch_size": parsed}
+    numbers = shown(home, f"python add_test.py --epochs 4 {size}", printed, step=1190, **told).numbers
     assert (numbers.step, numbers.steps, numbers.epoch, numbers.epochs) == (1190, steps, 2, 4)
 
 
