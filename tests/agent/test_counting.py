@@ -389,6 +389,26 @@ def test_optimizers_that_take_turns_make_one_step_together() -> None:
     assert (steps.training, steps.count) == (1, 10)
 
 
+@pytest.mark.parametrize(("turns", "count"), [("aaabbbaaabbb", 12), ("abababab", 4), ("aabaab", 4)])
+def test_optimizers_that_train_one_network_in_turn_share_no_step(turns: str, count: int) -> None:
+    """Several steps in a row are its own, those step by step are common ones."""
+    steps = Steps()
+    first = _made(torch.optim.SGD, steps)
+    second = (first[0], torch.optim.Adam(first[0].parameters()))
+    steps.made(second[1])
+    for turn in turns:
+        _step(first if turn == "a" else second, steps)
+    assert steps.count == count
+
+
+def test_optimizers_of_networks_of_their_own_keep_their_steps_in_common() -> None:
+    steps = Steps()
+    critic, actor = _made(torch.optim.SGD, steps), _made(torch.optim.Adam, steps)
+    for made in (critic, actor, actor) * 3:
+        _step(made, steps)
+    assert steps.count == 6
+
+
 def test_optimizers_of_single_parameters_that_are_made_within_the_first_step_make_one_step() -> None:
     steps = Steps()
     made: list[Made] = []
