@@ -102,10 +102,11 @@ _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(
     r" (?:(?:(?:over|for|of|in) )?(?:the )?((?:last|past|per) \d{1,6} [a-z]{3,12})|"
-    r"over (\d{1,6} (?:episodes|games|trials)))"
+    r"(?:over|across) (?:(?:all|the) )?"
+    r"(\d{1,6} (?:episodes|games|trials|runs|seeds|folds|splits|contexts|tasks|experiences)))"
     r"(?=\s?[:=]\s?[-+.\d])"
 )
-"""``reward last 100 episodes: 1.5``: over how much it is an average is no value."""
+"""``reward last 100 episodes: 1.5``, ``accuracy over all 3 tasks: 0.9``: over how much it is an average is no value."""
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
 """``mean reward (100 episodes) -19.5``, with no sign either."""
 _SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!\w)")
@@ -271,7 +272,7 @@ def respelt(line: str) -> str:
 
 def _without_windows(line: str) -> str:
     """Without the numbers that say over how much a value is an average."""
-    if "ast " in line or " over " in line or " per " in line:
+    if "ast " in line or " over " in line or " per " in line or " across " in line:
         line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
     return _WINDOW_BEHIND.sub(" ", line) if ") " in line and line[-1:].isdigit() else line
 

@@ -150,6 +150,8 @@ def read(text: str) -> MetricPoint:
         ("[01/20] train_loss=0.5 | val_loss=0.75 | TF=0.25", {"train_loss": 0.5, "TF": 0.25}, {"val_loss": 0.75}),
         ("Episode: 3, Number of Steps: 640, Cumulative reward: 54.25", {"Cumulative reward": 54.25}, {}),
         ("Mean cumulative reward over 100 episodes:90.25", {"Mean cumulative reward": 90.25}, {}),
+        ("=> average accuracy over all 3 contexts: 0.8125", {"average accuracy": 0.8125}, {}),
+        ("Mean accuracy across 5 folds = 0.8125", {"Mean accuracy": 0.8125}, {}),
         ("Test accuracy after 3 epochs is: 0.75", {}, {"Test accuracy": 0.75}),
         ("[(0,0,17)]: Epoch 3, loss 0.5, accuracy 0.25", {"loss": 0.5, "accuracy": 0.25}, {}),
         (
