@@ -512,3 +512,15 @@ def test_the_rank_of_a_process_or_of_a_matrix_is_no_mean_rank() -> None:
     for epoch in (1, 2, 3):
         reader.feed(f"rank: {epoch}\nlora rank: {8 * epoch}\nEpoch {epoch} loss: 1.{epoch}5\n".encode())
     assert reader.summary().metrics == ("loss",)
+
+
+def test_bars_of_two_networks_that_are_trained_at_once_have_no_common_loss() -> None:
+    bars = "<{}> | training loss: {:.3f} |:  {n}0%|###   | {n}/10 [00:0{n}<00:01,  2.00it/s]"
+    frames = [
+        bars.format(name, loss + n / 10, n=n) for n in range(1, 9) for name, loss in (("MAIN", 0.125), ("VAE", 5.125))
+    ]
+    reader = LogReader()
+    reader.feed(("\r".join(frames) + "\n").encode())
+    found = reader.summary().train_loss
+    assert found is not None
+    assert (found.first, found.last, found.count) == (0.225, 0.925, 8)

@@ -25,6 +25,8 @@ _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
+_TAG = re.compile(r"[<\[]([A-Za-z][A-Za-z _-]{0,24})[>\]]")
+"""``<VAE> | training loss: 0.5``."""
 _OF_WHAT = re.compile(r"(?<![\w./-])(\d{1,6})\s?/\s?(\d{1,6})(?![\w./])")
 _NO_EPOCHS = re.compile(
     r"(?i)(?:fold|stage|phase|trial|seed|gpu|rank|client|batch|step|iter\w{0,6}|round|part|task|worker|run)s?[\s:#\[(]{0,3}\d{1,6}\s?/"
@@ -67,6 +69,8 @@ class Tqdm(LineGrammar):
         shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
         counters = _counters(frame, shown.counters)
         series = series_name(f"bar {shown.loss_name}", Counters())
+        if (tag := _TAG.match(frame.description)) is not None:
+            series += tag[1].lower()  # of several networks that are trained at once, each has a bar
         if frame.rank <= 1:
             series += str(frame.total)  # one that says not what it does, told by its length from an evaluation's
         return replace(
