@@ -524,3 +524,15 @@ def test_bars_of_two_networks_that_are_trained_at_once_have_no_common_loss() -> 
     found = reader.summary().train_loss
     assert found is not None
     assert (found.first, found.last, found.count) == (0.225, 0.925, 8)
+
+
+def test_a_bar_whose_stage_changes_goes_on_with_its_loss() -> None:
+    bars = "[{}] loss: {:.3f}:  {n}0%|###   | {n}/10 [00:0{n}<00:01,  2.00it/s]"
+    frames = [
+        bars.format(stage, 1.125 - n / 10, n=n) for stage, last in (("warmup", 9), ("tune", 4)) for n in range(1, last)
+    ]
+    reader = LogReader()
+    reader.feed(("\r".join(frames) + "\n").encode())
+    found = reader.summary().train_loss
+    assert found is not None
+    assert found.last == 0.825

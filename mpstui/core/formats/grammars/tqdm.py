@@ -25,8 +25,8 @@ _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
-_TAG = re.compile(r"[<\[]([A-Za-z][A-Za-z _-]{0,24})[>\]]")
-"""``<VAE> | training loss: 0.5``."""
+_TAG = re.compile(r"<([A-Za-z][A-Za-z _-]{0,24})>")
+"""``<VAE> | training loss: 0.5``; what stands in square brackets is rather the stage of one training (``[warmup]``)."""
 _OF_WHAT = re.compile(r"(?<![\w./-])(\d{1,6})\s?/\s?(\d{1,6})(?![\w./])")
 _NO_EPOCHS = re.compile(
     r"(?i)(?:fold|stage|phase|trial|seed|gpu|rank|client|batch|step|iter\w{0,6}|round|part|task|worker|run)s?[\s:#\[(]{0,3}\d{1,6}\s?/"
