@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ..wire import liveness, storage
-from ..wire.liveness import LinuxProcessTable, Process
+from ..wire import heartbeat, liveness, storage
+from ..wire.liveness import LinuxProcessTable, Process, ProcessIdentity
 from ..wire.records import StopRule
 from ..wire.rundir import RunDir, mark_of
 from . import family, stop_sequence
@@ -145,6 +145,8 @@ class Attempt:
         """Sends a signal to the training on all nodes of its job; False: it cannot."""
         self.was_reached = False
         """Whether a signal of ours reached the living trainer; if none did, it ended by itself."""
+        self._spared: dict[ProcessIdentity, ProcessIdentity] = {}
+        """Who was not asked to end, with the process that will end it."""
         self._machine = machine
         self._refreshes = 0
         self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
@@ -242,6 +244,7 @@ class Attempt:
             return None
         leader = self.leader_is_alive()
         self.refresh(thorough=not leader)
+        self._ask_left_behind(leader=leader)
         asked = self.stop_sequence.step is StopStep.ASKED
         sight = Sight(leader, bool(self.family.others) or self.lock_is_held(), leader and asked and is_saving())
         before = self.stop_sequence.step
@@ -278,12 +281,42 @@ class Attempt:
                 self._ask(stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _ask(self, number: int) -> None:
-        """Ask the main process group, which passes it on (torchrun does). If the leader is gone, ask each process."""
+        """Ask the main process group, which passes it on (torchrun does). If the leader is gone, ask each process.
+
+        A process that reports ends its own children. A data loader's worker would die of the signal, and the training
+        with it before the end of the step at which it saves.
+        """
         if self.everywhere is not None and self.everywhere(number):
             return
-        if self._reachable_group() is None or not self._to_group(number):
+        group = self._reachable_group()
+        if group is not None and (reporters := self._reporters()):
+            rows = self._machine.table.snapshot()
+            self._spared = family.children_of(reporters, self.family, rows)
+            if any(rows[one.pid].group == group for one in self._spared):
+                for one in self.family.members:
+                    if one not in self._spared and one.pid in rows and rows[one.pid].group == group:
+                        self._machine.signaller.send(one, number)
+                return
+        self._spared = {}
+        if group is None or not self._to_group(number):
             for member in self.family.others:
                 self._machine.signaller.send(member, number)
+
+    def _reporters(self) -> list[ProcessIdentity]:
+        """The members that write heartbeats."""
+        folder = self.run.attempt(self.number)
+        beats = map(heartbeat.read, (folder.heartbeat(), *folder.rank_heartbeats().values()))
+        pids = {beat.pid for beat in beats if beat is not None}
+        return [one for one in self.family.members if one.pid in pids]
+
+    def _ask_left_behind(self, *, leader: bool) -> None:
+        """Ask those that were spared, once nobody is left who would end them."""
+        living = {*self.family.others, *((self.family.leader,) if leader and self.family.leader else ())}
+        left = [one for one, reporter in self._spared.items() if reporter not in living]
+        for one in left:
+            del self._spared[one]
+            if one in living and self.stop_sequence is not None:
+                self._machine.signaller.send(one, stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _to_all(self, number: int) -> None:
         self._to_group(number)

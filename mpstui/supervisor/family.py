@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -74,6 +74,18 @@ def _session_mates(
     if leader is None or not any(snapshot[member.pid].session == leader.pid for member in known):
         return set()
     return {process.pid for process in snapshot.values() if process.session == leader.pid and process.pid > 1}
+
+
+def children_of(
+    parents: Collection[ProcessIdentity], family: Family, snapshot: Mapping[int, Process]
+) -> dict[ProcessIdentity, ProcessIdentity]:
+    """The members below ``parents``, each with the one that it is below; a parent is nobody's child here."""
+    found: dict[ProcessIdentity, ProcessIdentity] = {}
+    pids, members = {one.pid for one in parents}, set(family.members)
+    for parent in parents:
+        below = {process.identity for process in descendants(snapshot, [parent.pid]) if process.pid not in pids}
+        found |= dict.fromkeys(below & members, parent)
+    return found
 
 
 def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:

@@ -13,7 +13,7 @@ from mpstui.supervisor.attempt import Attempt, Ending
 from mpstui.supervisor.family import Family, linux_heirs
 from mpstui.supervisor.machine import Clock, Machine
 from mpstui.supervisor.stop_sequence import StopStep
-from mpstui.wire import liveness
+from mpstui.wire import liveness, storage
 from mpstui.wire.liveness import Process, ProcessIdentity
 from mpstui.wire.records import StopRule
 from mpstui.wire.rundir import RunDir
@@ -72,6 +72,28 @@ def test_a_stop_asks_the_group_once_and_kills_everybody_when_the_grace_is_over(t
     assert world.sent == [("group 100", 9), ("100", 9), ("101", 9), ("102", 9)]
     world.rows.clear()
     assert world.climb(1.2) is StopStep.GONE
+
+
+def test_who_reports_is_asked_and_ends_its_own_workers(tmp_path: Path) -> None:
+    """A loader's worker that dies of the signal takes the step with it at whose end the training would have saved."""
+    world = World(tmp_path)
+    world.rows[100] = Process(100, 1, 100, 100, 7, "S")  # a shell, say
+    world.rows[103] = Process(103, 101, 100, 100, 7, "S")  # a worker of 101, in the same group
+    world.rows[104] = Process(104, 101, 100, 100, 7, "S")  # a rank that 101 has started, which reports itself
+    beats = world.attempt.run.attempt(1)
+    beats.path.mkdir(parents=True)
+    for rank, pid in ((0, 101), (1, 104), (2, 999)):
+        storage.write_json(beats.heartbeat(rank), {"schema": 1, "time": 1.0, "seq": 1, "pid": pid, "rank": rank})
+    world.attempt.stop(StopRule(grace_seconds=10.0), force=False)
+    assert [name for name, number in world.sent if number == signal.SIGTERM] == ["100", "101", "104"]
+    assert world.climb(1.0) is None
+    assert world.sent == []
+    del world.rows[101]
+    world.rows[103] = world.rows[103]._replace(parent=1)
+    assert world.climb(1.0) is None
+    assert world.sent == [("103", signal.SIGTERM)], "nobody is left to end it"
+    assert world.climb(1.0) is None
+    assert world.sent == []
 
 
 def test_a_paused_tree_is_asked_and_continued(tmp_path: Path) -> None:

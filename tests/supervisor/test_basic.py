@@ -87,6 +87,37 @@ def test_stop_asks_and_is_answered_when_nothing_is_left(make_run: MakeRun) -> No
     assert "sender" not in record.evidence
 
 
+_WITH_WORKER = """
+import json, os, signal, time
+asked = []
+worker = os.fork()
+while worker == 0:
+    time.sleep(0.1)
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+beat = os.path.join(os.environ["MPSTUI_RUN_DIR"], "attempts", "1", "heartbeat.json")
+with open(beat, "w") as file:
+    json.dump({"schema": 1, "time": time.time(), "seq": 1, "pid": os.getpid()}, file)
+print("up")
+while not asked:
+    time.sleep(0.01)
+for _ in range(50):
+    time.sleep(0.01)
+    if os.waitpid(worker, os.WNOHANG) != (0, 0):
+        raise SystemExit("a worker was killed")
+print("saved")
+"""
+
+
+def test_a_training_that_saves_when_asked_has_its_workers_until_then(make_run: MakeRun) -> None:
+    run = make_run(_WITH_WORKER)
+    run.start()
+    run.wait_output("up")
+    ack = run.wait_ack(run.ask("stop"))
+    record = run.wait_exit()
+    assert (ack.ok, record.code, record.action) == (True, 0, "stop")
+    assert run.output().splitlines() == ["up", "saved"]
+
+
 def test_a_signal_that_somebody_else_sent_is_said_to_be_one(make_run: MakeRun) -> None:
     run = make_run(SLEEPER)
     run.start()
