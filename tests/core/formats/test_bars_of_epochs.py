@@ -166,6 +166,28 @@ def test_a_bar_that_is_set_back_before_its_title_begins_no_run() -> None:
     assert (reader.summary().epoch, reader.summary().runs) == (2, 1)
 
 
+def placeholder(done: int, loss: float) -> str:
+    """A bar that is made with the form of its description before anything is measured."""
+    return f"\rEpoch {min(done, 1)} - loss: {loss:.4f} - acc: {1 - loss / 5 if done else 0:.4f}: {bar(done, 94, '')}"
+
+
+@pytest.mark.parametrize("again", ["", "\r          \rResume from here\n" + placeholder(0, 0.0)])
+def test_a_bar_that_has_counted_nothing_measures_no_loss_of_zero(again: str) -> None:
+    text = placeholder(0, 0.0) + again + "".join(placeholder(done, 2.5 - done / 100) for done in (10, 20, 30, 40))
+    points = read(text + "\n")
+    measured = [one for one in points if one.loss is not None]
+    assert [one.counters.epoch_step for one in measured] == [10, 20, 30, 40]
+    assert [one.loss for one in measured] == pytest.approx([2.4, 2.3, 2.2, 2.1])
+    assert 0 not in [one.metrics.get("acc") for one in points]
+
+
+def test_a_bar_at_0_shows_the_loss_of_its_first_batch() -> None:
+    """As `set_postfix` draws it: the counter moves at the end of a batch. Zeros behind it are measured."""
+    text = "\r".join(bar(done, 9, "Epoch 1: ", 0.5 if done == 0 else 0.0) for done in range(5))
+    losses = [point.loss for point in read(text + "\n") if point.loss is not None]
+    assert losses[:2] == [0.5, 0.0]
+
+
 def test_a_bar_at_0_with_a_loss_of_its_own_is_another_run() -> None:
     text = "\r".join(bar(done, 9, "Epoch 0: ", 5 / (1 + done)) for done in (*range(9), *range(9)))
     reader = LogReader()

@@ -73,14 +73,17 @@ class Tqdm(LineGrammar):
             series += tag[1].lower()  # of several networks that are trained at once, each has a bar
         if frame.rank <= 1:
             series += str(frame.total)  # one that says not what it does, told by its length from an evaluation's
+        rank = 3 if shown.loss is not None else frame.rank
+        if frame.n == 0 and shown.loss == 0:
+            shown = _without_zeros(shown)
         return replace(
             shown,
             counters=counters if frame.rank > 0 else Counters(),
             bar=True,
-            rank=3 if shown.loss is not None else frame.rank,
+            rank=rank,
             under_way=(frame.n, frame.total) if frame.rank < 0 else None,
             told_step=_told_step(shown.counters, counters) if frame.rank > 0 else None,
-            brief=frame.brief and frame.rank == 1 and not frame.postfix and shown.loss is None,
+            brief=frame.brief and rank == 1 and not frame.postfix,
             plan=False,
             loss=shown.loss if frame.rank > 0 else None,
             throughput=shown.throughput if shown.throughput is not None else frame.rate,
@@ -88,6 +91,15 @@ class Tqdm(LineGrammar):
             of_samples=frame.counts_samples and counters.shown_step is not None,
             series=series if shown.loss is not None else "",
         )
+
+
+def _without_zeros(shown: LineReading) -> LineReading:
+    """Without what fills the form of a description until something is measured: ``loss: 0.0000`` at 0 of 94.
+
+    A bar whose counter moves at the end of its first batch shows the loss of that at 0, which is not 0.
+    """
+    measured = {name: value for name, value in shown.metrics.items() if value}
+    return replace(shown, loss=None, loss_name="", metrics=measured)
 
 
 def _is_short(pair: Pair) -> bool:
