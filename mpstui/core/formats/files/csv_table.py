@@ -70,7 +70,8 @@ def _header(line: bytes) -> tuple[str, list[str]]:
     for delimiter in (",", "\t", ";"):
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
         if 2 <= len(columns) <= _MAX_COLUMNS:
-            are_names = all(as_float(name) is None and "=" not in name and ": " not in name for name in columns)
+            numbers = (name for name in columns if as_float(name) is not None and not name.isalpha())
+            are_names = not any(numbers) and not any("=" in name or ": " in name for name in columns)
             return delimiter, columns if are_names else []
     return ",", []
 

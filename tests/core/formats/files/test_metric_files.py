@@ -96,6 +96,15 @@ def test_keras_csv_and_other_delimiters(tmp_path: Path) -> None:
     assert (found.epoch, found.train_loss.last) == (1, 0.8)
 
 
+def test_a_metric_may_be_called_like_what_is_no_number(tmp_path: Path) -> None:
+    """How often a gradient was not finite, say."""
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,train_loss,nan,inf\n1,0.5,0,0\n2,0.25,1,0\n3,0.125,2,1\n")
+    assert (detect(path).name, read_log(path).step) == ("csv", 3)
+    path.write_text("nan,0.5,1\nnan,0.25,2\n0.5,0.125,3\n")
+    assert detect(path).name == "log", "a table without a header"
+
+
 def test_rows_that_are_counted_beside_a_measure_are_a_metric_file(tmp_path: Path) -> None:
     path = tmp_path / "returns.csv"
     path.write_text("frame,mean reward,value\n" + "".join(f"{n}640,-1{n}.5,0.{n}25\n" for n in range(1, 5)))
