@@ -58,8 +58,10 @@ def flattened(name: str, value: Any, depth: int = 0) -> dict[str, str]:
 
 
 def setting_text(value: Any) -> str:
-    """One setting as a word: ``0.001``, ``true``, ``gelu``; a long one is cut."""
+    """One setting as a word: ``0.001``, ``true``, ``gelu``, ``[0.9, 0.99]``; a long one is cut."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
+    if isinstance(value, list) and not any(isinstance(one, (dict, list)) for one in value):
+        value = f"[{', '.join(map(setting_text, value))}]"
     text = f"{value:g}" if isinstance(value, float) and f"{value:g}" == repr(value) else str(value)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

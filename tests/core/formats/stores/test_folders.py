@@ -42,7 +42,7 @@ def test_jobs_of_a_sweep(monitor: Monitor, tmp_path: Path) -> None:
     for number, lr in enumerate((0.1, 0.2)):
         job = tmp_path / "multirun" / "2026-01-01" / "10-00-00" / str(number)
         (job / ".hydra").mkdir(parents=True)
-        (job / ".hydra" / "config.yaml").write_text(f"optim:\n  lr: {lr}\nepochs: 5\n")
+        (job / ".hydra" / "config.yaml").write_text(f"optim:\n  lr: {lr}\n  betas:\n  - 0.9\n  - 0.99\nepochs: 5\n")
         (job / ".hydra" / "overrides.yaml").write_text(f"- optim.lr={lr}\n")
         (job / ".hydra" / "hydra.yaml").write_text("hydra:\n  job:\n    name: train\n")
         (job / "train.log").write_text("".join(f"epoch {epoch}/5 loss {lr / epoch}\n" for epoch in range(1, 4)))
@@ -50,7 +50,7 @@ def test_jobs_of_a_sweep(monitor: Monitor, tmp_path: Path) -> None:
     assert set(found) == {"10-00-00/0", "10-00-00/1"}
     shown = found["10-00-00/1"]
     assert (shown.store, shown.settings, shown.argv) == (
-        "Hydra", {"optim.lr": "0.2", "epochs": "5"}, ("train.py", "optim.lr=0.2"),
+        "Hydra", {"optim.lr": "0.2", "optim.betas": "[0.9, 0.99]", "epochs": "5"}, ("train.py", "optim.lr=0.2"),
     )  # fmt: skip
     assert (shown.numbers.epoch, shown.numbers.epochs, shown.is_ours) == (3, 5, False)
     assert shown.output == shown.dir / "train.log"
