@@ -23,7 +23,8 @@ _OF_MACHINE = frozenset(
     ("it", "ms", "us", "µs", "ns", "s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr")
 )
 _OF_MACHINE |= {"hrs", "hours", "GiB", "MiB", "KiB", "GB", "MB", "KB", "TB"}
-_SECONDS = ("s", "sec", "secs", "seconds")
+_LASTED = ("s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr", "hrs", "hours")
+"""What a loss is not told in."""
 _BITS = frozenset(("8", "16", "32", "64"))
 _CLOCK = re.compile(r"1[3-9]\d{8}(?:\.\d{1,9})?\Z")
 """Seconds since 1970, where no sign joins them to a name: ``trainer 1560936205.667 (main.py:25) loss: 0.5``."""
@@ -123,7 +124,7 @@ def is_named(pair: Pair) -> bool:
         return False  # a time, an amount of memory, a speed
     if (not pair.marked and _CLOCK.match(pair.text)) or _counts_a_phase(pair):
         return False
-    if pair.name.role is Role.LOSS and pair.unit in _SECONDS:
+    if pair.name.role is Role.LOSS and pair.unit in _LASTED:
         return False  # ``Cost: 715.7 sec``
     key = pair.key.lower()
     if key == "total" and pair.text.isdigit():

@@ -114,8 +114,11 @@ _SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
 _NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
 """``train_loss=nan.0``, as Lightning's bar pads what is no number."""
-_BEST_SCORE = re.compile(r"Metric (\S{1,60}) improved\b[^:]{0,60} New best score(?=:)")
-"""``Metric val_loss improved by 0.004 >= min_delta = 0.0. New best score: 0.028``, of Lightning's early stopping."""
+_BEST_SCORE = re.compile(
+    r"(?:Monitored m|M)etric (\S{1,60}) (?:improved|did not improve)\b[^:]{0,60} (?:New b|B)est score(?=:)"
+)
+"""``Metric val_loss improved by 0.004 >= min_delta = 0.0. New best score: 0.028``, of Lightning's early stopping; at
+its end ``Monitored metric val_loss did not improve in the last 9 records. Best score: 0.028``."""
 _PARTS = re.compile(r"(?<=osses: )(?:[A-Za-z_]\w{0,20} -?\d{1,12}\.\d{1,20}(?:, |(?=\]|\Z))){3,20}")
 """``[Losses: x 0.27, y 0.25, conf 4.37, total 15.14, recall: 0.5]``"""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
@@ -296,7 +299,7 @@ def _values_in_their_own_notation(line: str) -> str:
         line = _NOT_FINITE.sub(r"\1", line)
     if "osses: " in line:
         line = _PARTS.sub(_with_signs, line)
-    if "best score" in line:
+    if "est score" in line:
         line = _BEST_SCORE.sub(r"best \1", line)
     return line
 

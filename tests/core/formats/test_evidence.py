@@ -257,6 +257,15 @@ def test_the_best_of_a_named_measure_is_called_so() -> None:
     log = "".join(f"Metric val_f1 improved by 0.0{n} >= min_delta = 0.0. New best score: 0.{n}5\n" for n in (1, 3, 4))
     assert shown(log) == {"best val_f1"}
     assert shown("Epoch 1 loss: 0.75 val_f1: 0.15\n" + log) == {"val_f1"}
+    ended = (
+        "Monitored metric val_f1 did not improve in the last 9 records. Best score: 0.45. Signaling Trainer to stop.\n"
+    )
+    assert shown(log + ended) == {"best val_f1"}
+
+
+def test_a_cost_in_minutes_is_no_loss() -> None:
+    log = "".join(f"file index:{n}, cost:0.{n}5 min, ETA:{9 - n}.5 min, Acc:0.{n}5\n" for n in range(1, 9))
+    assert metric_names.read(log.encode()).summary.train_loss is None
 
 
 def test_the_numbers_of_the_words_of_a_vocabulary_are_none_of_training() -> None:

@@ -55,6 +55,8 @@ def read(text: str) -> MetricPoint:
         ("epoch 3 loss: 0.5 IoU: 42.6  0.0 11.5  3.2  7.1", {"loss": 0.5}, {}),
         ("epoch 3, phase train, step 10, loss_train, 0.838", {"loss_train": 0.838}, {}),
         ("epoch 3, step 10, using l1_loss, 0.5", {}, {}),
+        ("epoch 3 acc: 0.5, cost: 0.25 min, ETA: 3.5 min", {"acc": 0.5}, {}),
+        ("epoch 3 loss: 0.75 min: 0.25", {"loss": 0.75}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("Audio Event Detection Segment-level F1: 41.5", {"Audio Event Detection Segment-level F1": 41.5}, {}),
         ("step 20, mean reward over the last 100 games: 1.5", {"mean reward": 1.5}, {}),
