@@ -185,6 +185,24 @@ _NAME_AND_VALUE = re.compile(rf"(?<![^\t ])([A-Za-z][\w@/%.-]{{0,40}})(?: |: ?|=
 """``3\treward_avg 44.85\tlength 120``, one name and one value to a cell: what counts the lines stands in front."""
 
 
+_NAMES_FIRST = re.compile(
+    r"(?=[^ ]{0,200}(?:[Ll]oss|[Aa]cc|[Ee]rr))([A-Za-z_]\w{1,30}(?:,[A-Za-z_]\w{1,30}){1,5})[:=]?"
+    r"((?: {1,2}-?\d{1,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,6})\Z"
+)
+"""``loss_a,loss_b 7.187 5.516``, as ``print("loss_a,loss_b", a, b)`` has it."""
+_TIMES_A_NAME = re.compile(r"(?<![\w.])\d[\d.]{0,12}×(?=[^\W\d_])")
+"""``Fraction within 1.025×optimal: 90.7%``: a factor is part of the name."""
+
+
+def _names_first(line: str) -> str:
+    """Each of the names with its value, where there are as many."""
+    found = _NAMES_FIRST.match(line)
+    if found is None:
+        return line
+    names, values = found[1].split(","), found[2].split()
+    return ", ".join(map(": ".join, zip(names, values, strict=True))) if len(names) == len(values) else line
+
+
 def _each_in_turn(match: re.Match[str]) -> str:
     """Each name with its value, where there are as many."""
     names, values = match.groups()[:3], match.groups()[3:]
@@ -233,6 +251,8 @@ def respelt(line: str) -> str:
     """A line as most programs would print it."""
     if not line.isascii():
         line = spell_ordinals(line)
+    if "×" in line:
+        line = _TIMES_A_NAME.sub("", line)
     if "," in line and not _DECIMAL_POINT.search(line):
         # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
@@ -241,6 +261,8 @@ def respelt(line: str) -> str:
     line = _values_in_their_own_notation(line)
     if line[:1].isdigit() and ("\t" in line or " | " in line) and (cells := _NUMBERED_CELLS.match(line)) is not None:
         line = _with_counter(line, cells)
+    if line[-1:].isdigit() and "," in line:
+        line = _names_first(line)
     line = _signed(line)
     if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)

@@ -56,6 +56,8 @@ def read(text: str) -> MetricPoint:
         ("epoch 3, phase train, step 10, loss_train, 0.838", {"loss_train": 0.838}, {}),
         ("epoch 3, step 10, using l1_loss, 0.5", {}, {}),
         ("epoch 3 acc: 0.5, cost: 0.25 min, ETA: 3.5 min", {"acc": 0.5}, {}),
+        ("acc_seen,acc_unseen 0.187 0.516", {"acc_seen": 0.187, "acc_unseen": 0.516}, {}),
+        ("step 3 loss 0.5 score within 1.25×optimal: 90.7%", {"loss": 0.5, "score within optimal": 90.7}, {}),
         ("epoch 3 loss: 0.75 min: 0.25", {"loss": 0.75}, {}),
         ("iter 10 1e3*loss: 5.5", {"loss": 5.5}, {}),
         ("Audio Event Detection Segment-level F1: 41.5", {"Audio Event Detection Segment-level F1": 41.5}, {}),
