@@ -20,7 +20,7 @@ from tests.warm import CAN_FORK, warm
 
 ROOT = Path(__file__).resolve().parents[2]
 STANDIN = ROOT / "tests" / "standin"
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.25
 """Between two looks at a run, which cost more than most waits: reading all of it takes some hundredths."""
 
 
