@@ -11,6 +11,7 @@ import functools
 import importlib
 import operator
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,8 @@ from typing import Any
 _GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
 _TYPE_THERE = re.compile(r"torch\.(?:cuda|mps)\.(\w+Tensor)")
 """How older programs name a device: ``torch.cuda.FloatTensor``."""
+_ONLY_COMPARE = frozenset(("torch.amp.grad_scaler",))
+"""Where torch itself names a device to ask whether something lies there: it does not, and the program named none."""
 _ARGUMENTS = (
     *(f"Tensor.{name}" for name in ("to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")),
     *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
@@ -180,6 +183,8 @@ class _Named:
             cpu = ["cpu" if type(value) is int else self.moved(value) for value in args][:1]  # an index may follow
             named = {key: self.moved(value) for key, value in kwargs.items()}
             if cpu != list(args) or named != kwargs:
+                if sys._getframe(1).f_globals.get("__name__") in _ONLY_COMPARE:
+                    return real(*args, **kwargs)
                 self._say(f'{real.__name__}("{(*args, *kwargs.values())[0]}")')
             return real(*cpu, **named)
 

@@ -154,6 +154,23 @@ def test_a_program_that_names_its_device_is_given_the_cpu(tmp_path: Path) -> Non
     assert beat(tmp_path)["device"]["type"] == "cpu"
 
 
+SCALES = """
+import torch
+net = torch.nn.Linear(8, 1)
+optimizer, scaler = torch.optim.SGD(net.parameters()), torch.amp.GradScaler('cpu')
+for _ in range(2):
+    with torch.autocast('cpu', torch.bfloat16): loss = net(torch.ones(4, 8)).mean()
+    scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update(); optimizer.zero_grad()
+"""
+
+
+def test_what_torch_itself_asks_of_a_device_is_no_word_of_the_program(tmp_path: Path) -> None:
+    """Its scaler compares with `mps:0`: a program that names no device was said to."""
+    done = run(SCALES, tmp_path, cwd=tmp_path, MPSTUI_AGENT_DEVICE="cpu")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "hidden from it" not in RunDir(tmp_path).events.read_text()
+
+
 BY_OLD_NAMES = """
 import torch
 torch.set_default_tensor_type('torch.cuda.FloatTensor')
