@@ -41,10 +41,14 @@ class Claim(NamedTuple):
 
 
 class Owners:
-    """Tells a run's own checkpoints from those of others in the same folder."""
+    """Tells a run's own checkpoints from those of others in the same folder.
 
-    def __init__(self, run: RunDir, template: LaunchTemplate) -> None:
-        self._run, self._place = run, _place(template)
+    Args:
+        since: no file that is asked about is older, Unix seconds: of thousands of runs few have lived since then.
+    """
+
+    def __init__(self, run: RunDir, template: LaunchTemplate, *, since: float = 0.0) -> None:
+        self._run, self._place, self._since = run, _place(template), since
         self._lives = lives(run, now=liveness.is_held(run.run_lock))
         self._others: dict[str, list[Life]] | None = None
         self._tellers: dict[str, tuple[float, str]] | None = None
@@ -82,10 +86,18 @@ class Owners:
             except OSError:
                 names = []
             for run in (RunDir(self._run.path.parent / name) for name in names if not name.startswith(".")):
-                spec = storage.read_or_none(Spec, run.spec) if run != self._run else None
+                if run == self._run or not self._may_have_lived(run):
+                    continue
+                spec = storage.read_or_none(Spec, run.spec)
                 if spec is not None and _place(spec.launch) == self._place:
                     self._others[run.run] = lives(run, now=liveness.is_held(run.run_lock))
         return self._others
+
+    def _may_have_lived(self, run: RunDir) -> bool:
+        """Whether a run has not ended before the oldest file was written: its status is written at its end."""
+        told = storage.stat_of(run.status)
+        ended_before = told is not None and told.st_mtime + LATE_SECONDS < self._since
+        return not ended_before or liveness.is_held(run.run_lock)
 
 
 def lives(run: RunDir, *, now: bool = False) -> list[Life]:

@@ -94,9 +94,11 @@ class CheckpointScanner:
         """
         strangers = tuple(one for one in found if one.owner is None and one.time > told_at.get(one.path, 0.0))
         self._questions = self._questions + 1 if strangers == self._strangers else 0
-        if strangers and self._questions < _MOST_QUESTIONS:
-            owners = Owners(run, template)
-            self._claims = {(one.path, one.time): owners.claim(one.path, one.time) for one in strangers}
+        # What has just been written over is told of by the next look: the records of all runs are not read for that.
+        asked = [one for one in strangers if self._questions or one.path not in told_at]
+        if asked and self._questions < _MOST_QUESTIONS:
+            owners = Owners(run, template, since=min(one.time for one in asked))
+            self._claims = {(one.path, one.time): owners.claim(one.path, one.time) for one in asked}
         self._strangers = strangers
         claimed = (_claimed(one, self._claims.get((one.path, one.time))) for one in found)
         return tuple(_of_its_step(one, told_at.get(one.path)) for one in claimed)
