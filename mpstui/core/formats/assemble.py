@@ -45,10 +45,7 @@ _TIMES = re.compile(
 
 
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
-    """The reading of a line, or None when the line is no record.
-
-    ``strict``: it also has to look like a record, not like a sentence; a grammar that knows its lines turns that off.
-    """
+    """The reading of a line, or None when it is no record; if ``strict``, it has to look like one, not a sentence."""
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
@@ -93,7 +90,13 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         bare=loss is not None and loss is bare,
         certain=loss.scope is NameScope.TRAIN if loss is not None else _is_of_training(named, eval_metrics),
         of_samples="%)]" in line and _are_samples(line, counters),
+        unnamed=_is_unnamed(pairs[0], counters),
     )
+
+
+def _is_unnamed(first: Pair, counters: Counters) -> bool:
+    """Whether all that counts on a line is an epoch that nothing calls so: ``[3/20] train_loss=0.5 val_loss=0.6``."""
+    return not first.key and bool(first.total) and counters == Counters(first.counted, first.planned)
 
 
 def _steps_name(pairs: Sequence[Pair], counters: Counters) -> str:

@@ -107,6 +107,12 @@ class EpochSteps:
         self._open = not self.anew and _may_be_of_run(counters)
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
 
+    def counted_so(self, counters: Counters) -> Counters:
+        """The counters of a line that does not say what it counts: steps, if those of the run are as many."""
+        if self._steps_of_run is None or counters.epochs != self._steps_of_run:
+            return counters
+        return Counters(step=counters.epoch, steps=counters.epochs)
+
     def beyond_doubt(self, counters: Counters) -> Counters:
         """Without a total that may be that of an epoch or of the run, until a late step or the second epoch tells; with
         that of an epoch which was counted."""

@@ -164,6 +164,8 @@ class LineReading:
     """True when the loss is called after its data alone ("train"): what it does tells whether it is one."""
     of_trainings: bool = False
     """True when the epoch is a round of many trainings, each of which counts from its start again."""
+    unnamed: bool = False
+    """True when nothing on the line calls its epoch one: steps of the run may be counted like that as well."""
     restart: bool = False
     """True when the record can only be the first of a new run (a repeated table header, a banner)."""
 

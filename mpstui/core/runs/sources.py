@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...wire import storage
+from ...wire.records import LaunchRecord
+from ...wire.rundir import AttemptDir
 from ..follow import SLICE_BYTES, FollowedFile
 from ..model.errors import OperationError, UsageError
+from .planned import planned_totals
 
 if TYPE_CHECKING:
     from ..formats.files import MetricFile
@@ -35,6 +38,7 @@ class ConsoleSource:
         self._pattern = pattern
         self._from_zero = False
         self._epoch_length: Number | None = None
+        self._steps = _steps_asked_for(file.path)
         self._reader = self._new_reader()
         self._previewer: LogReader | None = None
 
@@ -90,17 +94,26 @@ class ConsoleSource:
             return ()
 
     def _new_reader(self, *, from_zero: bool = False) -> LogReader:
-        return log_reader(self._pattern, from_zero=from_zero or self._from_zero, epoch_length=self._epoch_length)
+        zero = from_zero or self._from_zero
+        return log_reader(self._pattern, from_zero=zero, epoch_length=self._epoch_length, steps=self._steps)
 
 
-def log_reader(pattern: str | None, *, from_zero: bool = False, epoch_length: Number | None = None) -> LogReader:
-    """A reader of console output, which knows the ``pattern`` of a profile; see `LogReader`."""
+def log_reader(pattern: str | None, **known: Any) -> LogReader:
+    """A reader of console output, which knows the ``pattern`` of a profile and what `LogReader` may be told."""
     from ..formats.grammars import Declared, all_grammars
     from ..formats.reader import LogReader
 
     if pattern is None:
-        return LogReader(from_zero=from_zero, epoch_length=epoch_length)
-    return LogReader(lambda: [Declared(pattern), *all_grammars()], from_zero=from_zero, epoch_length=epoch_length)
+        return LogReader(**known)
+    return LogReader(lambda: [Declared(pattern), *all_grammars()], **known)
+
+
+def _steps_asked_for(output: Path) -> int | None:
+    """The steps among the arguments of the attempt that prints this, where no epochs are among them."""
+    folder = AttemptDir(output.parent, 0)
+    launch = storage.read_or_none(LaunchRecord, folder.launch) if output == folder.output else None
+    totals = {} if launch is None else planned_totals(launch)
+    return int(totals["steps"]) if "steps" in totals and not {"epochs", "epoch"} & set(totals) else None
 
 
 class MetricSource:

@@ -190,3 +190,30 @@ def test_a_device_that_is_printed_is_not_the_one_of_a_program_that_is_given_the_
     found = make_monitor(home, FakeClock()).refresh(run.run.run)[0]
     run.release()
     assert found.numbers.device.type == device
+
+
+_OF_BOTH = "".join(f"[{at}/480] Train loss: {9 / at:.4f}, Valid loss: {8 / at:.4f}, took: 1.25\n" for at in (1, 40, 80))
+
+
+@pytest.mark.parametrize(
+    ("argv", "epochs", "step"),
+    [
+        ("python train.py --num_iter 480", (None, None), 81),
+        ("python train.py --num_iter 480 --epochs 480", (80, 480), 81),
+        ("python train.py --num_iter 900", (80, 480), 81),
+        ("python train.py", (80, 480), 81),
+    ],
+)
+def test_counts_without_a_name_out_of_the_steps_that_were_asked_for_are_steps(
+    home: Home, argv: str, epochs: tuple[int | None, int | None], step: int
+) -> None:
+    """A count beside what both training and an evaluation come to is that of an epoch, where nothing says otherwise."""
+    found = shown(home, argv, _OF_BOTH, step=step)
+    assert (found.numbers.epoch, found.numbers.epochs) == epochs
+    assert found.numbers.step == step
+
+
+def test_an_epoch_that_is_called_so_stays_one_though_as_many_steps_were_asked_for(home: Home) -> None:
+    printed = "".join(f"Epoch [{at}/40] Train loss: {9 / at:.4f}, Valid loss: {8 / at:.4f}\n" for at in (1, 2, 3))
+    numbers = shown(home, "python train.py --max_steps 40", printed, step=3).numbers
+    assert (numbers.epoch, numbers.epochs, numbers.step) == (3, 40, 3)
