@@ -111,8 +111,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             counters = Counters(*told) if outer else Counters(step=told[0], steps=told[1])
             continue
         first, nested = pairs[0], index == 1 and pair.name.role in (Role.STEP, Role.BATCH)
-        if nested and pair.planned and first.planned and first.bracketed and not first.key:
-            counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``
+        unnamed = not first.key or (_is_tag(first) and has_loss)
+        if nested and pair.planned and first.planned and first.bracketed and unnamed:
+            counters = Counters(first.counted, first.planned)  # ``[2/10] step 3/20``, ``Train: [2/10] step 3/20``
         named = pair.key and not _is_tag(pair)
         counters = _keyed(counters, pair, pairs, has_loss) if named else _bare(counters, pairs, index, has_loss, line)
         plan = plan or (counters != before and counters.epoch is None and counters.shown_step is None)
@@ -140,8 +141,12 @@ def _is_length(pair: Pair) -> bool:
 def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
     """How much of its data an evaluation has seen: ``Test: [20/157]``, ``Valid | Epoch 3 | 2/6 | ..``.
 
-    A named step out of so many (``val step 500/9000``) may be where training stands.
+    A named step out of so many (``val step 500/9000``) may be where training stands; behind the epoch it is a batch:
+    ``Valid: [ 3/50] Step 010/390``.
     """
+    tagged = len(pairs) > 1 and _is_tag(pairs[0]) and pairs[0].scope is NameScope.EVAL and pairs[0].total
+    if tagged and pairs[1].name.role in (Role.STEP, Role.BATCH) and pairs[1].total:
+        return or_zero(pairs[1].counted), or_zero(pairs[1].planned)
     for pair in pairs:
         if pair.name.role in (Role.LOSS, Role.STEP) or (pair.key and is_measure(pair.key)):
             return None  # behind a value it is part of that: ``acc 97.1% (971/1000)``

@@ -29,6 +29,7 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("[==>   ] 340/5000 loss 0.51", (None, None, 340, 5000, None, None)),
     ("█████░░░░░ 3/20 loss: 0.51", (None, None, 3, 20, None, None)),
     ("[1/10] step 3/20 loss: 0.51", (1, 10, None, None, 3, 20)),
+    ("Train: [ 1/10] Step 003/020 Loss 0.51 Prec@1 10.0", (1, 10, None, None, 3, 20)),
     ("Epoch is [3/20], mini-batch is [5/200], batch_loss is 0.51", (3, 20, None, None, 5, 200)),
     ("batch i:300, loss: 0.51", (None, None, None, None, 300, None)),
     ("epoch 3: avg train loss: 0.51, best val: 0.60 at epoch 2", (3, None, None, None, None, None)),

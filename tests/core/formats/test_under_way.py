@@ -21,6 +21,14 @@ SUMMED_UP = [
         "Test: [20/30]\tTime 0.1 (0.1)\tLoss 0.2 (0.2)\nTest loss: 0.4{e}\n",
         "Test Loss",
     ),
+    # The epoch in brackets, the batch by its name; a value may be that of the training just before.
+    (
+        "Train: [ {e}/9] Step 008/008 Loss 0.597 Prec@(1,5) (12.5%, 50.0%)\n"
+        "Valid: [ {e}/9] Step 000/005 Loss 0.1 Prec@(1,5) (0.0%, 50.0%)\n"
+        "Valid: [ {e}/9] Step 004/005 Loss 0.597 Prec@(1,5) (5.0%, 37.5%)\n"
+        "Valid: [ {e}/9] Step 005/005 Loss 0.4{e} Prec@(1,5) (8.3%, 45.8%)\nValid: [ {e}/9] Final Prec@1 8.3333%\n",
+        "Valid Loss",
+    ),
     # Of how many batches is not told; fewer than were trained.
     (
         "Cross validation...\nEpoch {e} | Iter 1 | Loss 0.5\nEpoch {e} | Iter 6 | Loss 0.1\n"
