@@ -96,7 +96,8 @@ def _is_same(value: float, told: float) -> bool:
 def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:
     """Whether a line tells the same of more batches; a bar may stand still where it is drawn again."""
     seen, whole = reading.under_way or (0, 0)
-    if whole != now.whole or point.eval_metrics.keys() != now.newest.eval_metrics.keys():
+    told, before = point.eval_metrics.keys(), now.newest.eval_metrics.keys()
+    if whole != now.whole or not before <= told:  # a loss of 0 is believed to be measured once it changes
         return False
     same_epoch = point.run == now.newest.run and point.counters.epoch == now.newest.counters.epoch
     return same_epoch and (seen > now.seen or (reading.bar and seen == now.seen))

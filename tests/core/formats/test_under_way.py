@@ -29,6 +29,12 @@ SUMMED_UP = [
         "Valid: [ {e}/9] Step 005/005 Loss 0.4{e} Prec@(1,5) (8.3%, 45.8%)\nValid: [ {e}/9] Final Prec@1 8.3333%\n",
         "Valid Loss",
     ),
+    # The first batch is without a mistake: a value of 0 waits until it changes.
+    (
+        "Test: [   0/5]  Time: 0.623 (0.623)  Loss:   0.000 ( 0.000)  Acc@1: 100.000 (100.000)\n"
+        "Test: [   5/5]  Time: 0.093 (0.200)  Loss:  52.188 (20.066)  Acc@1:   0.000 ( 0.4{e})\n",
+        "Acc@1",
+    ),
     # Of how many batches is not told; fewer than were trained.
     (
         "Cross validation...\nEpoch {e} | Iter 1 | Loss 0.5\nEpoch {e} | Iter 6 | Loss 0.1\n"
