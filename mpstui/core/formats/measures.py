@@ -57,6 +57,9 @@ _OF_TWO_WORDS = frozenset(
         ("exact", "match"),
         ("f", "measure"),
         ("med", "ae"),
+        ("min", "ade"),
+        ("min", "dcf"),
+        ("min", "fde"),
         ("success", "rate"),
         ("win", "rate"),
     }

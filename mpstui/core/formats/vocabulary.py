@@ -150,7 +150,7 @@ NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap 
 )
 _ERRORS_AND_SCORES = """
     accu accuracies error err errs rew reward rewards score scores kl elbo entropy mcc kappa rouge meteor ndcg mrr r2
-    medae specificity sensitivity correlation lpips chrf eer gnorm fnmr fmr far frr cosine similarity pearson
+    medae specificity sensitivity correlation lpips chrf eer dcf gnorm fnmr fmr far frr cosine similarity pearson
     spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
     mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc dsc

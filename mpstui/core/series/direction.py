@@ -25,7 +25,7 @@ def _these(words: str) -> frozenset[str]:
 _LOWER = _these(
     "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
     " cost costs rse rae bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld"
-    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd"
+    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde"
 )
 """And whatever ends in ``loss``."""
 _HIGHER = _these(
@@ -33,6 +33,7 @@ _HIGHER = _these(
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
     " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk prec"
+    " ret"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
@@ -43,6 +44,8 @@ _HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b|(?:\b|_)reciprocal[\s_]rank\b")
 _MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b")
 _F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
 """``Dev f``, beside p and r; alone an f is any function."""
+_EQUAL_ERROR_RATE = re.compile(r"\b[TV]EER\b")
+"""That of training or of the validation; in small letters it is a word."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
@@ -67,7 +70,7 @@ def better(name: str) -> Better | None:
                 break
     if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:
         return Better.HIGHER
-    if found is None and _MEAN_RANK.search(name) is not None:
+    if found is None and (_MEAN_RANK.search(name) or _EQUAL_ERROR_RATE.search(name)) is not None:
         return Better.LOWER
     if "loss" in name.lower() and not _OF_RIVALS.isdisjoint(words):
         return None

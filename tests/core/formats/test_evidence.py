@@ -353,3 +353,10 @@ def test_the_loss_of_this_guess_is_a_sentence_and_that_of_this_epoch_a_value() -
     assert shown("The loss of this prediction is 0.6931472.\n") == set()
     assert is_never_a_metric("loss of this prediction")
     assert not is_never_a_metric("accuracy of this epoch")
+
+
+@pytest.mark.parametrize("name", ["MinDCF", "minADE", "minFDE"])
+def test_a_measure_that_is_a_least_one_is_shown_though_it_has_not_changed_yet(name: str) -> None:
+    """A ``min_lr`` or a ``min_size`` is what a program was told."""
+    lines = "".join(f"Epoch {e}, loss 0.{e}, lr 0.001\nEpoch {e}, val_eer 5{e}.5, {name} 1.00000\n" for e in (1, 2, 3))
+    assert name in shown(lines)

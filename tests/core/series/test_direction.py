@@ -34,6 +34,7 @@ from mpstui.core.series.series import Points, Series
         *("Mean rank", "test_mean_rank", "Median rank"),
         "val avg_cost",
         "valid rse",
+        *("EER", "VEER", "MinDCF", "minDCF(0.01)", "minADE", "val_fde"),
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -56,6 +57,8 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "mAP50-95",
             "top1",
             "acc@1",
+            "Valid Final Prec@1",
+            "AverageEpRet",
             "F1",
             "macro f1-score",
         ),
