@@ -315,7 +315,7 @@ def timed(
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})
-    if numbers.steps is None and not counted_anew and not one_of_many and _has_done_all_epochs(numbers):
+    if not counted_anew and not one_of_many and _has_done_all_epochs(numbers):
         numbers = replace(numbers, steps=numbers.step, told_by={**numbers.told_by, "steps": "epochs"})
     if not moving:
         known = numbers.steps_per_second is not None or numbers.samples_per_second is not None
@@ -392,7 +392,9 @@ def _steps_on_average(within: Numbers | Heartbeat) -> float:
 
 
 def _has_done_all_epochs(numbers: Numbers) -> bool:
-    """Whether no planned epoch is left: then the steps made are the total, however many an epoch has."""
+    """Whether no planned epoch is left: then the steps made are the total, unless somebody has told another."""
+    if numbers.steps is not None and numbers.told_by.get("steps") != "epochs":
+        return False
     if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):
         return False
     return (numbers.epoch or 0) - numbers.first_epoch + 1 >= (numbers.epochs or 0)

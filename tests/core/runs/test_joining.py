@@ -968,6 +968,17 @@ def test_a_training_that_has_done_its_epochs_has_as_many_steps_as_were_made(
     run.release()
 
 
+@pytest.mark.parametrize(("phase", "steps"), [("done", 53), ("train", 54)])
+def test_epochs_that_were_not_all_as_long_leave_no_step_to_do(home: Home, phase: str, steps: int) -> None:
+    """A sampler that draws pairs drops what it cannot pair: one epoch had a batch less than the others."""
+    run = run_of(home, ["python", "t.py", "--epochs", "3"])
+    told: dict[str, Any] = {"epoch": 3, "epoch_step": 18, "epoch_steps": 18, "loss_seen": "backward"}
+    run.beat(step=53, loss=0.5, phase=phase, **told)
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (53, steps)
+    run.release()
+
+
 @pytest.mark.parametrize(("often", "done", "left"), [(1, 0.4, 60.0), (3, 0.3, 70.0)])
 def test_an_epoch_that_is_reported_once_with_its_loss_is_done(home: Home, often: int, done: float, left: float) -> None:
     """Without steps nobody tells where in an epoch it is; of several losses in one, none is its end."""
