@@ -40,6 +40,8 @@ class Steps:
         self._most: int | None = None
         self._round: list[weakref.ref[Any]] = []
         """Optimizers that took part in the newest step."""
+        self._in_a_row = 0
+        """How many steps the first of them has made since another one did."""
         self._earlier = 0
         """Steps done when the first of these optimizers was created."""
         self._optimizers: list[weakref.ref[Any]] = []
@@ -197,23 +199,15 @@ class Steps:
         if joins:
             self._round.append(self._newest)
         else:
-            # The step before was no part of another one's, if the same optimizer goes on with the same network.
-            self._seen += 2 if self._goes_on_alone(optimizer) else 1
+            again = bool(self._round) and self._round[-1]() is optimizer
+            joined = again and len(self._round) > 1
+            # Many steps of one and then many of another are no turns: what joined the last of them was a step.
+            self._seen += 2 if joined and self._in_a_row > 1 else 1
+            self._in_a_row = 2 if joined else self._in_a_row + 1 if again else 1
             self._round = [self._newest]
         if (written := self._written.get(id(optimizer))) is not None:
             written.steps += 1
         self._lr = optimizer.param_groups[0].get("lr")  # the optimizer may be gone when the program ends
-
-    def _goes_on_alone(self, optimizer: Any) -> bool:
-        """Whether it joined in the step of another optimizer of its network and now makes one more.
-
-        Two that train one network in turn, many steps each, have no step in common; those that take turns step by step,
-        as an actor and a critic with a common encoder, do.
-        """
-        first, newest = self._round[0]() if self._round else None, self._round[-1]() if self._round else None
-        if first is None or newest is not optimizer or first is optimizer:
-            return False
-        return self._networks.get(id(first), -1) == self._networks.get(id(optimizer))
 
     def _found(self, optimizer: Any) -> int:
         """At an optimizer's first step: the number of its network; decides whether another training begins with it.

@@ -409,6 +409,23 @@ def test_optimizers_of_networks_of_their_own_keep_their_steps_in_common() -> Non
     assert steps.count == 6
 
 
+@pytest.mark.parametrize(
+    ("turns", "count"),
+    [
+        ("aaaabbbb", 8),  # a policy, then the value of its states
+        ("aab", 2),  # a critic makes more steps than what it judges
+        ("abb", 2),
+        ("abc", 1),
+    ],
+)
+def test_many_steps_of_one_optimizer_and_then_many_of_another_are_as_many(turns: str, count: int) -> None:
+    steps = Steps()
+    made = {name: _made(torch.optim.SGD, steps) for name in sorted(set(turns))}
+    for name in turns * 5:
+        _step(made[name], steps)
+    assert steps.count == 5 * count
+
+
 def test_optimizers_of_single_parameters_that_are_made_within_the_first_step_make_one_step() -> None:
     steps = Steps()
     made: list[Made] = []
@@ -439,7 +456,7 @@ def test_trainings_of_optimizers_that_were_all_made_before_go_on() -> None:
     for made in [_made(torch.optim.SGD, steps) for _ in range(3)]:
         for _ in range(5):
             _step(made, steps)
-    assert steps.count == 13, "where the next begins cannot be told from a turn"
+    assert steps.count == 15
 
 
 def test_an_evaluation_between_them_tells_where_the_next_training_begins() -> None:
