@@ -42,8 +42,10 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     told = {**beat.metrics, **told, **({"loss": None} if "loss" in beat.nonfinite else {})}
     newer = (number(points.get("time")) or 0.0) > beat.time
     known = {name: value for name, value in points.items() if value is not None or name == "loss"}
-    if beat.loss is None and "loss" not in told and (beat.accumulate or 1) > 1:
-        points = {name: value for name, value in known.items() if name != "loss"}  # from before it accumulated
+    takes_turns = beat.loss_seen == "backward" and beat.accumulate is None and len(beat.metrics) > 1
+    if beat.loss is None and "loss" not in told and ((beat.accumulate or 1) > 1 or takes_turns):
+        # From before it accumulated, or before another loss came.
+        points = {name: value for name, value in known.items() if name != "loss"}
     if beat.epoch is not None and (number(known.get("epoch")) or 0) < beat.epoch:
         known.pop("epoch", None)  # reported at the end of an epoch; the agent is in the next one
     return {**told, **known} if newer else {**points, **told}

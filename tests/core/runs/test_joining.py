@@ -384,6 +384,15 @@ def test_a_loss_that_the_agent_knows_no_longer_is_not_shown_as_the_newest(home: 
     run.release()
 
 
+def test_the_first_of_several_losses_is_none_of_the_training_once_the_others_have_come(home: Home) -> None:
+    """A policy makes eighty steps, then a value network: until then the agent saw one loss."""
+    run = run_of(home).points({"time": NOW - 9, "attempt": 1, "step": 80, "loss": 205.5})
+    run.beat(step=300, loss_seen="backward", metrics={"loss_pi": -0.014, "loss_v": 575.0})
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.metrics["loss_v"]) == (None, 575.0)
+    run.release()
+
+
 def test_a_loss_that_a_framework_told_the_agent_is_the_programs_own(home: Home) -> None:
     run = run_of(home).beat(step=40, steps=90, epoch=1.5, epochs=3, loss=2.5, loss_seen="trainer")
     run.points({"time": NOW, "attempt": 1, "epoch": 1.5, "step": 40, "loss": 2.5})
