@@ -322,6 +322,8 @@ def _shown_as(name: str, point: MetricPoint, leads: bool) -> str:
         return ""
     if quantity(name) != ("", "loss"):
         return name
+    if name in point.eval_metrics:
+        return "eval loss"  # under a heading that says so: the curve of the same name is that of training
     is_second = leading in map(str.lower, point.metrics) and name in point.metrics
     return ("loss (2)" if name.lower() == "loss" else name) if is_second else ""
 

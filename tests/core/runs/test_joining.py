@@ -315,6 +315,17 @@ def test_a_learning_rate_that_is_printed_at_every_step_stays_the_programs_own(ho
     run.release()
 
 
+def test_a_loss_below_the_heading_of_an_evaluation_is_a_curve_beside_that_of_training(home: Home) -> None:
+    trained = "Epoch[{e}]:[{i:03}/012] loss:1.{e}{i}(1.5)  prec@1:6.2{e}(9.38)\n"
+    tested = "Testing the models......\nLoss: 0.9{e}, Prec@1: 18.7{e}, Prec@5: 48.4{e}\n"
+    epochs = (trained.format(e=e, i=6) + trained.format(e=e, i=12) + tested.format(e=e) for e in (1, 2, 3))
+    run = run_of(home).output("".join(epochs) + trained.format(e=4, i=6))
+    for shown in both(home, run):
+        assert (shown.numbers.loss, shown.numbers.metrics["eval loss"]) == (1.46, 0.93)
+    assert (shown.series["loss"].count, shown.series["eval loss"].count) == (7, 3)
+    run.release()
+
+
 def test_two_losses_of_training_on_one_line_are_two_curves(home: Home) -> None:
     """Whatever the second one is, it is no spelling of the first."""
     run = run_of(home)
