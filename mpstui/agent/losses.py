@@ -11,6 +11,7 @@ import linecache
 import re
 import sys
 import weakref
+from collections.abc import Mapping
 from typing import Any
 
 _LIBRARIES = frozenset({"torch", "accelerate", "transformers", "lightning", "lightning_fabric", "pytorch_lightning"})
@@ -172,7 +173,7 @@ class Losses:
     def _new_site(self, frame: Any, grad_fn: Any) -> _Root:
         """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice."""
         code, line = frame.f_code, frame.f_lineno
-        name = _name_of(linecache.getline(code.co_filename, line)) or f"loss_line_{line}"
+        name = _name_of(linecache.getline(code.co_filename, line), frame.f_locals) or f"loss_line_{line}"
         key = (code.co_filename, _RESUMED.sub("", code.co_name), name)
         root = self._roots.get(key) or _Root(name, _shape_of(grad_fn))
         self._roots[key] = self._sites[id(code), frame.f_lasti] = root
@@ -186,10 +187,14 @@ def _is_library(module: Any) -> bool:
     return first in _LIBRARIES or first == _OURS
 
 
-def _name_of(line: str) -> str:
-    """The name of the loss in a source line: ``scaler.scale(errD / n).backward()`` is ``errD``."""
+def _name_of(line: str, known: Mapping[str, Any]) -> str:
+    """The name of the loss in a source line: ``scaler.scale(errD / n).backward()`` is ``errD``.
+
+    Args:
+        known: the variables there; what no gradient leads to is the gradient of the loss, ``errD.backward(one)``.
+    """
     handed = _HANDED.search(line)
-    if handed:
+    if handed and getattr(known.get(handed[1]), "requires_grad", True):
         return handed[1].rpartition(".")[2]
     before = line.partition(".backward(")[0].rpartition(";")[2] if ".backward(" in line else ""
     names = _NAME.findall(_CALLS.sub("", re.split(r"[/*]", before)[0]))

@@ -229,7 +229,7 @@ def test_a_loss_written_twice_for_no_sync_is_one(training: Training) -> None:
     ],
 )
 def test_the_name_of_a_loss_is_read_from_its_line(line: str, name: str) -> None:
-    assert _name_of(line) == name
+    assert _name_of(line, {}) == name
 
 
 @pytest.mark.parametrize("batches", [1, 4])
@@ -249,3 +249,9 @@ def test_a_step_that_evaluates_the_loss_many_times_accumulates_none_of_them(trai
         assert training.losses.passes_per_step == batches
     printed = closure()
     assert training.read() == (pytest.approx(printed * batches), {})
+
+
+def test_what_a_loss_is_passed_as_its_gradient_does_not_give_it_its_name() -> None:
+    found = {"one": torch.ones(1), "errD_real": torch.ones(1, requires_grad=True) * 2}
+    assert _name_of("errD_real.backward(one)", found) == "errD_real"
+    assert _name_of("self.accelerator.backward(errD_real)", found) == "errD_real"
