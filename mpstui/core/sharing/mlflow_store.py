@@ -107,8 +107,15 @@ def _key(name: str) -> Path:
 
 
 def _yaml(told: Mapping[str, object]) -> str:
-    """JSON's words are valid YAML too."""
-    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in told.items())
+    """JSON's words are valid YAML too, all but its pairs of surrogates for one character."""
+    return "".join(
+        f"{name}: {_quoted(value) if isinstance(value, str) else json.dumps(value)}\n" for name, value in told.items()
+    )
+
+
+def _quoted(text: str) -> str:
+    whole = text.encode("utf-8", "replace").decode()
+    return '"' + "".join(char if char > "\uffff" else json.dumps(char)[1:-1] for char in whole) + '"'
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from mpstui.core.formats.files import read_log
 from mpstui.core.formats.files.tensorboard import masked_crc32c
 from mpstui.core.formats.files.wandb import TransactionLog
+from mpstui.core.formats.stores._yaml import parse
 from mpstui.core.model.snapshot import RunSnapshot, State
 from mpstui.core.runs.monitor import Monitor
 from mpstui.core.sharing import export, mlflow_store, trackers
@@ -62,6 +65,16 @@ def test_a_wandb_folder_is_framed_in_blocks_and_tells_no_secret(snapshot: RunSna
     assert len(records) == 1 + 1 + 900 + 1 + 1 + 1, "header, run, history, summary, artifact, exit"
     assert b"s3cr" not in log.read_bytes()
     assert (snapshot.checkpoints[0].path.as_uri()).encode() in records[-2]
+
+
+@pytest.mark.parametrize("name", ["größe 模型", "run 😀", r'a "b" \ud83d', "x\x7fy\x85z", "half \ud83d"])
+def test_any_name_is_a_word_of_yaml(snapshot: RunSnapshot, tmp_path: Path, name: str) -> None:
+    """Over one record that YAML refuses MLflow lists none of the runs beside it: half a pair of surrogates is one."""
+    made = trackers.write(replace(trackers.tracked(snapshot), name=name), "mlflow", tmp_path / "mlruns")
+    text = (made / "meta.yaml").read_text(encoding="utf-8")
+    assert parse(text)["run_name"] == name.replace("\ud83d", "?")
+    assert not re.search(r"(?<!\\)(?:\\\\)*\\ud[89a-f]", text)
+    assert text.replace("\n", "").isprintable()
 
 
 def test_an_mlflow_store_has_a_file_for_each_metric(snapshot: RunSnapshot, tmp_path: Path) -> None:
