@@ -72,6 +72,16 @@ const ticks = (low, high, most, whole = false) => {
   for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   return found;
 };
+// As many digits as tell the marks of one axis apart.
+const labelled = (marks) => {
+  const apart = Math.min(...marks.slice(1).map((mark, i) => mark - marks[i]), Infinity);
+  return marks.map((mark) => {
+    const size = Math.abs(mark), places = Math.floor(Math.log10(size)) - Math.floor(Math.log10(apart)) + 1;
+    const digits = Number.isFinite(places) ? Math.min(Math.max(places, 1), 15) : 3;
+    if (size !== 0 && (size < 1e-4 || size >= 1e6)) return mark.toExponential(digits - 1).replace(/\.?0*e\+?/, "e");
+    return Number.isInteger(mark) ? number(mark) : String(Number(mark.toPrecision(Math.max(digits, 4))));
+  });
+};
 const logTicks = (low, high) => {
   const found = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++)
@@ -104,13 +114,15 @@ const frameOf = (figure) => {
   if (!(high >= low)) { low = view.log ? 0.1 : 0; high = 1; }
   if (high === low) { const room = Math.abs(low) * 0.1 || 1; low = view.log ? low / 2 : low - room; high += room; }
   const width = figure.svg.clientWidth || 400, height = figure.svg.clientHeight || 200;
-  const inner = width - MARGIN.left - MARGIN.right, tall = height - MARGIN.top - MARGIN.bottom;
+  const marks = view.log ? logTicks(low, high) : ticks(low, high, height / 30), labels = labelled(marks);
+  const edge = Math.max(MARGIN.left, 9 + 6.5 * Math.max(...labels.map((label) => label.length), 0)); // none is cut
+  const inner = width - edge - MARGIN.right, tall = height - MARGIN.top - MARGIN.bottom;
   const share = view.log ? (value) => Math.log(value / low) / Math.log(high / low) : (value) => (value - low) / (high - low);
   return {
-    axis, shown, left, right, low, high, width, height, hidden,
-    x: (at) => MARGIN.left + ((at - left) / (right - left)) * inner,
+    axis, shown, left, right, low, high, width, height, hidden, marks, labels, edge,
+    x: (at) => edge + ((at - left) / (right - left)) * inner,
     y: (value) => MARGIN.top + (1 - share(value)) * tall,
-    at: (pixel) => left + ((pixel - MARGIN.left) / inner) * (right - left),
+    at: (pixel) => left + ((pixel - edge) / inner) * (right - left),
   };
 };
 
@@ -139,19 +151,20 @@ const draw = (figure) => {
   figure.drawn = true;
   if (!frame) { make("text", { x: 10, y: 20 }, svg, "nothing to draw"); return read(figure); }
   svg.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-  for (const tick of view.log ? logTicks(frame.low, frame.high) : ticks(frame.low, frame.high, frame.height / 30)) {
+  frame.marks.forEach((tick, i) => {
     const y = frame.y(tick);
-    make("line", { class: "tick", x1: MARGIN.left, x2: frame.width - MARGIN.right, y1: y, y2: y }, svg);
-    make("text", { x: MARGIN.left - 5, y: y + 4, "text-anchor": "end" }, svg, number(tick));
-  }
-  for (const tick of ticks(frame.left, frame.right, frame.width / 70, frame.axis !== "minutes")) {
-    const words = number(tick), most = frame.width - words.length * 3.5 - 2; // half of its width: it is never cut
-    make("text", { x: Math.min(frame.x(tick), most), y: frame.height - 19, "text-anchor": "middle" }, svg, words);
-  }
+    make("line", { class: "tick", x1: frame.edge, x2: frame.width - MARGIN.right, y1: y, y2: y }, svg);
+    make("text", { x: frame.edge - 5, y: y + 4, "text-anchor": "end" }, svg, frame.labels[i]);
+  });
+  const along = ticks(frame.left, frame.right, frame.width / 70, frame.axis !== "minutes"), told = labelled(along);
+  along.forEach((tick, i) => {
+    const most = frame.width - told[i].length * 3.5 - 2; // half of its width: it is never cut
+    make("text", { x: Math.min(frame.x(tick), most), y: frame.height - 19, "text-anchor": "middle" }, svg, told[i]);
+  });
   const name = frame.axis === "minutes" ? "minutes since the start" : frame.axis;
-  make("text", { class: "axis", x: (MARGIN.left + frame.width - MARGIN.right) / 2, y: frame.height - 4, "text-anchor": "middle" }, svg, name);
-  const clip = make("svg", { x: MARGIN.left, y: 0, width: frame.width - MARGIN.left - MARGIN.right, height: frame.height - MARGIN.bottom,
-    viewBox: `${MARGIN.left} 0 ${frame.width - MARGIN.left - MARGIN.right} ${frame.height - MARGIN.bottom}`, preserveAspectRatio: "none" }, svg);
+  make("text", { class: "axis", x: (frame.edge + frame.width - MARGIN.right) / 2, y: frame.height - 4, "text-anchor": "middle" }, svg, name);
+  const clip = make("svg", { x: frame.edge, y: 0, width: frame.width - frame.edge - MARGIN.right, height: frame.height - MARGIN.bottom,
+    viewBox: `${frame.edge} 0 ${frame.width - frame.edge - MARGIN.right} ${frame.height - MARGIN.bottom}`, preserveAspectRatio: "none" }, svg);
   for (const { curve, x } of frame.shown)
     if (curve.low && !view.smooth) make("path", { d: band(frame, x, curve.low, curve.high), fill: ink(curve), opacity: 0.18 }, clip);
   for (const { curve, x, y } of frame.shown) {

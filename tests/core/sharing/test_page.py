@@ -220,6 +220,26 @@ def test_what_ends_in_nan_has_one_point_or_a_long_name_is_drawn_as_it_is(tmp_pat
 
 
 @pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome on this machine")
+def test_what_stands_beside_an_axis_is_whole_and_tells_its_marks_apart(tmp_path: Path) -> None:
+    """1.25e+18 began to the left of its chart, where .25e+18 was left of it; from 30.940 to 30.950 all were 30.95."""
+    home, file = home_in(tmp_path), tmp_path / "page.html"
+    run = RunBuilder(home, "one", NOW).status("ended").launch().exit(code=0)
+    for at in range(1, 11):
+        told = {"loss": 2e6 + at, "big": 1e18 + at * 2.5e16, "near": 30.94 + at / 1000, "usual": at / 10}
+        run.points({"time": NOW + at, "step": 5_000_000 + at, "attempt": 1, **told})
+    file.write_text(page([Monitor(home, columns=columns_for(1)).snapshot(run.run.run)], now=NOW + 200))
+    edge = "(one) => one.getBoundingClientRect().left"
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(file)
+        browser.wait("figures.length === 4 && figures.every(one => one.drawn && one.frame)")
+        words = "figures.map(one => [...one.svg.querySelectorAll('text')])"
+        assert browser.ask(f"{words}.every((all, i) => all.every(one => ({edge})(one) >= ({edge})(figures[i].svg)))")
+        for texts in browser.ask(f"{words}.map(all => all.map(one => one.textContent))"):
+            assert len(texts) > 4
+            assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.skipif(PROGRAM is None, reason="no Chromium or Chrome on this machine")
 def test_from_the_eleventh_run_on_a_colour_comes_again_with_another_line(tmp_path: Path) -> None:
     home = home_in(tmp_path)
     runs = [resumed_run(home, 60, slope=1 + number / 10, age=number) for number in range(12)]
