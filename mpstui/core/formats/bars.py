@@ -18,6 +18,11 @@ _BAR = re.compile(
     r"\[(?P<elapsed>[\d:]{1,12})(?:<(?P<left>[\d:?]{1,12}| ?\d{1,4} days?, [\d:]{1,9}))?"
     r"(?:,\s{0,8}(?P<rate>[\d.?]{1,20})\s?(?P<rateunit>[^\s,\]]{1,24}(?: [^\s,\]]{1,16})?))?"
 )
+_OPEN_BAR = re.compile(
+    r"(?<![\w.,/-])(?P<n>\d{1,12})(?:it|steps?|batch(?:es)?) \[(?P<elapsed>\d{1,4}(?::\d\d){1,2})"
+    r"(?:, {0,8}(?P<rate>[\d.?]{1,20})\s?(?P<rateunit>[^\s,\]]{1,24}))?"
+)
+_NAMES_A_STEP = re.compile(r"(?i)(?:step|iter|update)s?\s{0,3}[:=]")
 _OTHER_WORK = re.compile(
     r"(?i)\b(?:map|mapping|load\w{0,3}|generat\w{0,12}|download\w{0,3}|fetch\w{0,3}|sav\w{0,3}|tokeni\w{0,5}|format\w{0,4}|filter\w{0,3}|"
     r"cach\w{0,3}|scan\w{0,4}|convert\w{0,3}|extract\w{0,4}|process\w{0,3}|preprocess\w{0,3}|preload\w{0,3}|prepar\w{0,3}|sanity|predict\w{0,3}|"
@@ -70,8 +75,48 @@ class BarFrame:
     """Whether all was done in a moment: so much of a training is not."""
 
 
+def is_drawn(text: str) -> bool:
+    """Whether there is a frame of a bar in a piece of text."""
+    return "%|" in text or (" [" in text and bool(_open_bars(text)))
+
+
 def find_bars(text: str) -> list[BarFrame]:
     """Every tqdm frame in a piece of text; several may be glued together."""
+    return _full_bars(text) if "%|" in text else _open_bars(text)
+
+
+def _open_bars(text: str) -> list[BarFrame]:
+    """The frame of a bar that knows no total, or has gone on behind it: ``Epoch 1: 15it [04:02, 18.8s/it, loss=0.5]``.
+
+    Without the word or the loss of a training it may be of anything that a program goes through. One that names a step
+    itself, ``env_step=2048``, says with that where the run is.
+    """
+    match = _OPEN_BAR.search(text, 0, 300)
+    if match is None:
+        return []
+    description = text[: match.start()].strip().rstrip(":").strip()
+    close = text.find("]", match.end(), match.end() + 2000)
+    postfix = text[match.end() : close if close >= 0 else len(text)].strip(" ,")
+    unit = match["rateunit"] or ""
+    rank, has_loss = rank_of(description, unit), _OWN_LOSS.search(postfix) is not None
+    if rank < 1 or not (has_loss or (rank > 1 and int(match["n"]))) or _NAMES_A_STEP.search(postfix) is not None:
+        return []
+    return [
+        BarFrame(
+            end=close + 1 if close >= 0 else len(text),
+            description=description,
+            n=int(match["n"]),
+            total=None,
+            rate=_rate(match["rate"], unit),
+            postfix=postfix,
+            counts_epochs="epoch" in unit.lower(),
+            counts_samples=False,
+            rank=rank,
+        )
+    ]
+
+
+def _full_bars(text: str) -> list[BarFrame]:
     frames: list[BarFrame] = []
     end = 0
     while (position := text.find("%|", end)) >= 0 and (match := _BAR.search(text, max(end, position - 4))):
@@ -152,6 +197,10 @@ class TrackedBar:
         (step, steps), (before, _) = _position(reading.counters), _position(self.counters)
         return step == before and step != steps
 
+    def is_elsewhere(self, reading: LineReading) -> bool:
+        """Whether a frame is of another epoch."""
+        return self.counters.epoch != reading.counters.epoch
+
     def watch(self, reading: LineReading) -> None:
         """Learn from a frame what those are that stand still."""
         stands_still, repeats = self.stands_still(reading), self.is_repeated_by(reading)
@@ -194,7 +243,7 @@ class BarBook:
         tqdm redraws with the old postfix when the counter moves, and again, with the counter unmoved, when the program
         sets a new one: an unchanged value is a new reading only in the second case (and not on the closing frame).
         """
-        bar = self._bars.get(_key(reading))
+        bar = self._bars.get(self._key(reading))
         repeats = bar is not None and bar.is_repeated_by(reading)
         if bar is None or repeats is None:
             return True
@@ -209,7 +258,7 @@ class BarBook:
     def draw(self, reading: LineReading) -> None:
         if reading.rank < 1:
             return
-        key = _key(reading)
+        key = self._key(reading)
         bar = self._bars.get(key)
         if bar is None:
             if len(self._bars) >= _MAX_BARS:
@@ -223,13 +272,27 @@ class BarBook:
         bar.values, bar.told_step = reading.metrics or bar.values, reading.told_step
         self._latest = bar
 
+    def _key(self, reading: LineReading) -> tuple[Number | None, bool]:
+        """The entry of a frame's bar; one that has gone on behind its total, and so lost it, is that drawn last."""
+        (step, steps), latest = _position(reading.counters), self._latest
+        if (
+            steps is None
+            and step is not None
+            and latest is not None
+            and latest.counters.epoch == reading.counters.epoch
+        ):
+            key = next((key for key, bar in self._bars.items() if bar is latest), None)
+            if key is not None and key[0] is not None and not key[1] and step > key[0]:
+                return key
+        return _total_of(reading)
+
     def forget(self, reading: LineReading) -> bool:
         """A bar has turned out to be none of training; whether it was drawn before."""
-        bar = self._bars.get(_key(reading))
+        bar = self._bars.get(self._key(reading))
         if bar is None or bar.loss is not None or bar.votes:
             return False
         self._latest = None if bar is self._latest else self._latest
-        return self._bars.pop(_key(reading)) is bar
+        return self._bars.pop(self._key(reading)) is bar
 
     def _opens_again(self, bar: TrackedBar) -> bool:
         """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
@@ -244,7 +307,7 @@ class BarBook:
     def leads(self, reading: LineReading) -> bool:
         """Whether a frame belongs to the bar that counts as the training loop's."""
         best = self._best()
-        return best is not None and self._bars.get(_key(reading)) is best
+        return best is not None and self._bars.get(self._key(reading)) is best
 
     def best(self) -> Counters | None:
         """The counters of the training loop's bar."""
@@ -301,7 +364,7 @@ class BarBook:
         return max(counting or self._bars.values(), key=standing, default=None)
 
 
-def _key(reading: LineReading) -> tuple[Number | None, bool]:
+def _total_of(reading: LineReading) -> tuple[Number | None, bool]:
     counters = reading.counters
     return counters.shown_steps if counters.shown_step is not None else counters.epochs, counters.shown_step is None
 

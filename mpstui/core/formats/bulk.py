@@ -218,7 +218,7 @@ class BulkReader:
             found = match(line) if ready else None
             if found is not None:
                 waiting = run[-1][0].waits_as if run else b""
-                if not waiting or (waiting != found[0].waits_as and b"%|" not in line):  # a bar lets it wait on
+                if not waiting or (waiting != found[0].waits_as and not found[0].template.bar):  # a bar lets it wait on
                     run.append(found)
                     continue
             elif not line:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .bars import is_drawn
 from .console import decode_line, strip_controls
 from .facts import Openings
 from .grammars import LineGrammar
@@ -73,7 +74,7 @@ class FollowedLines:
 def text_of(raw: bytes) -> str:
     """A line that was read by its shape, as it was examined: what stands behind a bar is nothing."""
     text = decode_line(raw)
-    return "" if "%|" in text else strip_prefix(strip_controls(text))
+    return "" if is_drawn(text) else strip_prefix(strip_controls(text))
 
 
 def _is_placed(shape: LineShape) -> bool:

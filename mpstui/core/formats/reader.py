@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .bars import find_bars
+from .bars import find_bars, is_drawn
 from .bulk import NOTHING, BulkReader, Examined, Reading
 from .console import PENDING_LIMIT, FrameSplitter, decode_line, strip_controls
 from .counted import CountedLines
@@ -176,7 +176,7 @@ class LogReader:
         """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
         if self._is_foreign(line) or (not self._rank0 and _OTHER_RANK.match(line)):
             return None
-        if "%|" in line:
+        if is_drawn(line):
             drawn: list[LineReading] = []
             return None if self._bars(line, drawn, self._bar_probes).strip() else drawn
         stripped = strip_prefix(strip_controls(line))
@@ -221,7 +221,7 @@ class LogReader:
         if not text or text.isspace():
             return NOTHING
         readings: list[LineReading] = []
-        drawn = "%|" in text
+        drawn = is_drawn(text)
         if drawn:
             text = self._bars(text, readings, self._bar_grammars)
             self._prose.interrupt()

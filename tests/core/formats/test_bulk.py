@@ -67,6 +67,10 @@ def repeating_bars(i: int) -> str:
     return f"\r{n // 10:3d}%|{'█' * (n // 100):<10}| {n}/1000 [00:01<00:02,  1.50it/s, loss {3 - i // 30 / 100:.2f}]"
 
 
+def open_bars(i: int) -> str:
+    return f"\rEpoch {i // 2000}: {i % 2000 // 2}it [{i % 2000 // 120:02d}:{i % 60:02d},  1.50it/s, loss={3 - (i + 1) // 2 / 5000:.4f}]"
+
+
 KINDS: list[Callable[[int], str]] = [
     steps,
     epochs,
@@ -78,6 +82,7 @@ KINDS: list[Callable[[int], str]] = [
     with_others,
     bars,
     repeating_bars,
+    open_bars,
 ]
 
 

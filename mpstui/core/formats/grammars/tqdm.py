@@ -59,7 +59,9 @@ class Tqdm(LineGrammar):
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
         """Counters of the loop, and the metrics shown with it."""
-        if frame.n is None or frame.total is None or frame.rank == 0 or (frame.total <= 1 and not frame.postfix):
+        if frame.n is None or frame.rank == 0:
+            return None
+        if frame.total is not None and frame.total <= 1 and not frame.postfix:
             return None  # a bar over one thing counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank > 0 and not any(pair.name.role is Role.LOSS for pair in values):
@@ -81,7 +83,7 @@ class Tqdm(LineGrammar):
             counters=counters if frame.rank > 0 else Counters(),
             bar=True,
             rank=rank,
-            under_way=(frame.n, frame.total) if frame.rank < 0 else None,
+            under_way=(frame.n, frame.total) if frame.rank < 0 and frame.total is not None else None,
             told_step=_told_step(shown.counters, counters) if frame.rank > 0 else None,
             brief=frame.brief and rank == 1 and not frame.postfix,
             plan=False,

@@ -1,0 +1,75 @@
+"""Bars of loops whose length nobody knows, and those that have gone on behind their total: drawn without one."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpstui.core.formats.points import ParsedLog
+from mpstui.core.formats.reader import LogReader
+
+
+def read(text: str) -> ParsedLog:
+    reader = LogReader()
+    data = text.encode()
+    for start in range(0, len(data), 700):
+        reader.take(data[start : start + 700])
+    reader.close()
+    return reader.summary()
+
+
+def open_bar(done: int, loss: float | None, title: str = "") -> str:
+    postfix = "" if loss is None else f", loss={loss:.4f}"
+    return f"\r{title}{done}it [{done // 60:02d}:{done % 60:02d}, 1.02it/s{postfix}]"
+
+
+def drawn(upto: int, title: str = "") -> str:
+    """A loop that sets its loss and then moves on, each with a drawing."""
+    return "".join(open_bar(n - 1, 5 / n, title) + open_bar(n, 5 / n, title) for n in range(1, upto + 1)) + "\n"
+
+
+def test_a_bar_without_a_total_counts_the_steps_and_tells_each_loss_once() -> None:
+    found = read(drawn(40))
+    assert (found.step, found.steps, found.throughput) == (40, None, 1.02)
+    assert found.train_loss is not None
+    assert (found.train_loss.first, found.train_loss.last, found.train_loss.count) == (5, 0.125, 40)
+
+
+def test_a_bar_without_a_total_counts_within_the_epoch_that_it_names() -> None:
+    found = read("".join(drawn(12, f"Epoch {epoch}: ") for epoch in (1, 2, 3)))
+    assert (found.epoch, found.step, found.steps, found.runs) == (3, 12, None, 1)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 36
+
+
+def test_a_bar_that_goes_on_behind_its_total_has_none() -> None:
+    text = ""
+    for epoch in (1, 2, 3):
+        for n in range(1, 9):
+            text += (
+                f"\rEpoch {epoch}: {100 * n // 8:3d}%|███| {n}/8 [00:0{n}<00:09, 1.02it/s, loss={5 / (n * epoch):.4f}]"
+            )
+        text += "".join(open_bar(n, 5 / (n * epoch), f"Epoch {epoch}: ") for n in (9, 10)) + "\n"
+    found = read(text)
+    assert (found.epoch, found.step, found.steps, found.runs) == (3, 10, None, 1)
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) == (0.1667, 30)
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["", "Loading vectors: ", "Downloading data: ", "Map (num_proc=4): ", "Tokenizing: ", "Generating train split: "],
+)
+def test_what_a_program_goes_through_without_a_loss_is_no_step_of_a_training(title: str) -> None:
+    text = "".join(open_bar(n, None, title) for n in range(1, 400, 7)) + "\n"
+    found = read(text + "Epoch 1 loss: 0.5\nEpoch 2 loss: 0.4\n")
+    assert (found.step, found.epoch) == (None, 2)
+
+
+def test_a_bar_without_a_total_that_evaluates_is_no_training() -> None:
+    text = "".join(open_bar(n, 0.5 + n / 100, "Validating: ") for n in range(1, 20)) + "\n"
+    assert read(text).train_loss is None
+
+
+def test_the_bar_that_is_drawn_before_the_length_is_known_counts_nothing() -> None:
+    found = read("Training: 0it [00:00, ?it/s]\rEpoch 0:   2%|▏| 3/120 [00:03<02:00, 1.02it/s, loss=0.5]\n")
+    assert (found.step, found.steps) == (3, 120)
