@@ -14,7 +14,7 @@ from .bare_values import bare_loss
 from .evaluations import is_evaluation
 from .line_values import SCOPE_WORDS, is_named, is_twin, metrics_of, of_one_evaluation, values_of
 from .loss_series import or_zero
-from .measures import is_measure, is_never_a_metric, is_plain_measure
+from .measures import bare_name, is_measure, is_never_a_metric, is_plain_measure
 from .names import PART, NameScope, Role, words_of
 from .notices import is_remark
 from .pairs import Pair
@@ -173,7 +173,7 @@ def _is_said(pair: Pair, line: str) -> bool:
         is_statement = pair.key == "return"  # of a program whose source stands in its log
         said = (is_plain_measure(pair.key) and not is_statement) or _LABEL.fullmatch(pair.key) is not None
         return pair.marked or said or pair.name.role is Role.LEARNING_RATE
-    return pair.marked and (pair.key.count(" ") < _LONGEST_NAME or alone)
+    return pair.marked and (bare_name(pair.key).count(" ") < _LONGEST_NAME or alone)
 
 
 def _is_split(named: Sequence[Pair]) -> bool:

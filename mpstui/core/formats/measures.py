@@ -69,6 +69,7 @@ _SO_FAR = ("so", "far")
 """Without the word before, a rate of false acceptances."""
 _SECONDS_PER = re.compile(r"(?i)(?:\A|[\s_(])(?:m?s|secs?|seconds)/[a-z]{1,8}\)?\Z")
 """At the end of the name of a time: ``s/b``, ``ms/batch``."""
+_UNITS = (" in nats", " in bits")
 _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 
@@ -172,8 +173,13 @@ def is_setting(text: str) -> bool:
 def is_plain_measure(text: str) -> bool:
     """Whether a name is that of a measure and nothing else: ``Test accuracy``, but no ``shipping cost``."""
     return is_measure(text) and all(
-        word in PLAIN_WORDS or word.isdigit() or len(word) == 1 or word in RANKED for word in words_of(text)
+        word in PLAIN_WORDS or word.isdigit() or len(word) == 1 or word in RANKED for word in words_of(bare_name(text))
     )
+
+
+def bare_name(text: str) -> str:
+    """A name without the unit behind it: ``Log likelihood in nats``."""
+    return text.removesuffix(_UNITS[0]).removesuffix(_UNITS[1])
 
 
 @lru_cache(maxsize=4096)

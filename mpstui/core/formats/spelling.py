@@ -80,6 +80,10 @@ _COUNT_FIRST = re.compile(
     r"\A\W{0,3}(\d{1,6})(?:(?:-|-?(?:st|nd|rd|th)[- ])((?i:epoch))(?=[\s:,(](?!\s?=))| (epoch)(?=[:,] ))"
 )
 """``0-epoch (99/4466): ..``, ``3rd epoch loss ..``, ``3 epoch, loss: ..``."""
+_TRAINING_NTH = re.compile(
+    r"(?i)(\A[^\w\n]{0,60}(?:train(?:ing)?|start(?:ing)?|begin(?:ning)?) )(?:the )?(\d{1,6})(?:st|nd|rd|th) (epoch)\b"
+)
+"""``-->Training 3rd epoch<--``"""
 _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
@@ -333,6 +337,7 @@ def _counters_first(line: str) -> str:
     line = _NAMED_PLACE.sub(_place_first, line)
     line = _COUNT_FIRST.sub(r"\2\3 \1", line, count=1) if _COUNT_FIRST.match(line) else line
     line = _COUNT_IN_EPOCH.sub(r"epoch \2 [\1]", line) if line[:1].isdigit() else line
+    line = _TRAINING_NTH.sub(r"\1\3 \2", line) if " epoch" in line else line
     return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
 
 

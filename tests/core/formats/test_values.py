@@ -797,3 +797,24 @@ def test_a_total_that_the_training_has_left_behind_is_none() -> None:
     assert reader.summary().epochs == 3
     reader.feed(b"epoch 4 loss 0.4\nepoch 5 loss 0.3\n")
     assert (reader.summary().epoch, reader.summary().epochs) == (5, None)
+
+
+def test_the_likelihood_of_an_epoch_is_read_in_its_unit_and_that_of_the_best_is_no_point() -> None:
+    reader = LogReader()
+    points = []
+    for n in range(1, 6):
+        told = f"Validation: Average Log Likelihood in nats: -3.{9 - n}25\n"
+        best = f"Best validation at epoch {max(1, n - 2)}: Average Log Likelihood in nats: -3.{9 - max(1, n - 2)}25\n"
+        points += reader.feed(f"Epoch {n}: train loss 0.{9 - n}5\n{told}{best}".encode())
+    found = [(point.epoch, value) for point in points for value in point.eval_metrics.values()]
+    assert found == [(n, float(f"-3.{9 - n}25")) for n in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "epoch"),
+    [("----->Training 3rd epoch<-----", 3), ("Starting the 2nd epoch", 2), ("Training 3rd-party epoch models", None)],
+)
+def test_an_epoch_may_be_headed_by_its_ordinal(heading: str, epoch: int | None) -> None:
+    reader = LogReader()
+    reader.feed(f"{heading}\nIter: 100, train loss: 0.5, val loss: 0.6\n".encode())
+    assert reader.summary().epoch == epoch
