@@ -289,8 +289,8 @@ class RunFollower:
         own = self.heartbeats.own
         return own is not None and bool(set(own.reported) - _NO_NUMBERS)
 
-    def _curves(self, full: bool, lead: str | None) -> Mapping[str, SeriesView]:
-        """The curves of all witnesses; ``lead`` is the one whose loss is shown."""
+    def _curves(self, full: bool, told_by: Mapping[str, str]) -> Mapping[str, SeriesView]:
+        """The curves of all witnesses; ``told_by`` says whose loss and whose step is shown."""
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         if self.external is not None and counts_samples(self.heartbeats.own, self._printed):
             self.external.store.counted = "sample"
@@ -307,13 +307,14 @@ class RunFollower:
         from .joined_curves import JoinedCurves  # of most runs one witness tells all
 
         self._joined = self._joined or JoinedCurves()
-        return self._joined.of(told, lead, self.own_name if self._prints_batches(printed) else None)
+        counts = told_by.get("step") == self.own_name and self._prints_batches(printed)
+        return self._joined.of(told, told_by.get("loss"), self.own_name if counts else None)
 
     def _prints_batches(self, printed: Mapping[str, SeriesView]) -> bool:
         """Whether what is printed counts each batch as a step, of which several make one that the agent counts."""
         own = self.heartbeats.own
-        if own is None or own.step is None or (own.accumulate or 1) < 2 or own.step_from is not None:
-            return False  # from a process that may have resumed, the program's own count is shown
+        if own is None or own.step is None or (own.accumulate or 1) < 2:
+            return False
         last = max((view.x[-1] for view in printed.values() if view.axis == "step" and len(view.x)), default=0.0)
         return last > _OF_BATCHES * (own.accumulate or 1) * own.step
 

@@ -197,7 +197,7 @@ class RunReader(RunFollower):
             return False
         self._remembered = self._stamps
         if not found.brief:
-            found = replace(found, series=self._curves(False, found.numbers.told_by.get("loss")), loading=False)
+            found = replace(found, series=self._curves(False, found.numbers.told_by), loading=False)
         kept.keep(self.run, self._launched_name, self._stamps, found)
         return True
 
@@ -339,9 +339,9 @@ class RunReader(RunFollower):
         finished = not numbers.done and self.witnesses.verdict.state is State.FINISHED
         return replace(numbers, done=True) if finished and (numbers.steps, numbers.epochs) != (None, None) else numbers
 
-    def _all_curves(self, full: bool, lead: str | None, branch: Branch | None) -> dict[str, SeriesView]:
+    def _all_curves(self, full: bool, told_by: Mapping[str, str], branch: Branch | None) -> dict[str, SeriesView]:
         """All curves, saved ones of an earlier process included; a branch continues those of the run it left."""
-        curves = {**self._curves(full, lead), **self._recalled_curves}
+        curves = {**self._curves(full, told_by), **self._recalled_curves}
         if not full or branch is None:
             return curves
         from .lineage import lineage_of  # only for branches
@@ -358,7 +358,7 @@ class RunReader(RunFollower):
         moving = condition is not None and condition.moves
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = self._events.events if full else ()
-        curves = self._all_curves(full, numbers.told_by.get("loss"), spec.branch if spec else None)
+        curves = self._all_curves(full, numbers.told_by, spec.branch if spec else None)
         told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # of a checkpoint, the end, or NaN
         look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(

@@ -209,7 +209,7 @@ class StoredReader(ForeignReader):
         numbers = self._numbers(moving=condition.moves)
         is_left = told.state is None and self.writes is False
         lost = is_left and self.stored.records_ends
-        curves, ended = self._curves(full, numbers.told_by.get("loss")), told.ended if self._is_closed else None
+        curves, ended = self._curves(full, numbers.told_by), told.ended if self._is_closed else None
         if ended is None and is_left:
             ended = updated
         elif ended is None and told.state is not None:

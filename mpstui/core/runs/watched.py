@@ -142,7 +142,7 @@ class WatchedReader(ForeignReader):
             health_note=condition.note,
             numbers=numbers,
             updated=updated,
-            series=self._curves(full, numbers.told_by.get("loss")),
+            series=self._curves(full, numbers.told_by),
             output=self._log,
             readers=self._main_source(),
             loading=self.external is not None and self.external.behind,
