@@ -21,7 +21,7 @@ from .pairs import Pair
 from .places import COUNTING, PLANNED, batches_seen, read_counters
 from .points import Counters, LineReading, Phase, series_name
 from .settings import are_options, are_settings, arguments, is_member, planned_alone, planned_among
-from .vocabulary import GENERATION_WORDS, LOSS_WORDS, RATE_WORDS, TRAIN_WORDS
+from .vocabulary import GENERATION_WORDS, LOSS_WORDS, RATE_WORDS, TRAIN_WORDS, word_set
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
@@ -42,6 +42,9 @@ _TIMES = re.compile(
     r"(?i)\W{0,8}(?:times?|timers?|timings?|elapsed|latency)\s?\((?:ms|s|secs?|seconds|us)\)\s{0,3}[|:]"
 )
 """In front of values that are all times: ``time (ms) | forward: 350.9 | backward: 858.6``."""
+_HEADED = re.compile(r"([A-Z][A-Za-z0-9]{1,11}) [Tt]raining\s?:")
+"""``CF Training: Epoch 1 Iter 5 / 26``, where ``KG Training: Epoch 1 Iter 5 / 34`` follows."""
+_NO_LOOP = word_set("start begin model the network epoch pre post fine continue resume during end")
 
 
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
@@ -84,7 +87,7 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
         throughput_unit=(speed.unit if speed.is_rate else speed.key) if speed else "",
         metrics=metrics,
         eval_metrics=eval_metrics,
-        series=series_name(loss.key, counters) if loss else "",
+        series=series_name(_told_apart(line, loss.key), counters) if loss else "",
         plan=is_plan and loss is None,
         steps_name=_steps_name(pairs, counters) if is_plan and loss is None else "",
         bare=loss is not None and loss is bare,
@@ -97,6 +100,12 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
 def _is_unnamed(first: Pair, counters: Counters) -> bool:
     """Whether all that counts on a line is an epoch that nothing calls so: ``[3/20] train_loss=0.5 val_loss=0.6``."""
     return not first.key and bool(first.total) and counters == Counters(first.counted, first.planned)
+
+
+def _told_apart(line: str, name: str) -> str:
+    """The name of a loss, with the word for what is trained where that heads the line: one of two loops of an epoch."""
+    headed = _HEADED.match(line)
+    return name if headed is None or headed[1].lower() in _NO_LOOP else f"{headed[1]} {name}"
 
 
 def _steps_name(pairs: Sequence[Pair], counters: Counters) -> str:

@@ -536,3 +536,32 @@ def test_a_bar_whose_stage_changes_goes_on_with_its_loss() -> None:
     found = reader.summary().train_loss
     assert found is not None
     assert found.last == 0.825
+
+
+def _loops(*loops: tuple[str, int, int, float]) -> str:
+    """Lines of the epochs of loops, each with its word, its epochs, its steps of each and its first loss."""
+    form = "{} Training: Epoch {:04d} Iter {:04d} / {:04d} | Time 0.1s | Iter Loss {:.4f}\n"
+    most = max(epochs for _, epochs, _, _ in loops)
+    return "".join(
+        form.format(word, epoch, step, steps, loss - epoch / 10 - step / 1000)
+        for epoch in range(1, most + 1)
+        for word, epochs, steps, loss in loops
+        for step in range(5, steps + 1, 5)
+        if epoch <= epochs
+    )
+
+
+def test_two_loops_of_each_epoch_are_one_run_and_have_no_common_loss() -> None:
+    reader = LogReader()
+    reader.feed(_loops(("CF", 4, 25, 9.0), ("KG", 4, 35, 2.0)).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.runs, found.epoch, found.train_loss.count, found.train_loss.first) == (1, 4, 28, 1.895)
+
+
+def test_a_training_behind_another_one_is_the_newest_whatever_heads_its_lines() -> None:
+    reader = LogReader()
+    reader.feed((_loops(("Teacher", 5, 30, 9.0)) + _loops(("Student", 2, 30, 2.0))).encode())
+    found = reader.summary()
+    assert found.train_loss is not None
+    assert (found.runs, found.epoch, found.train_loss.count, found.train_loss.last) == (2, 2, 12, 1.77)
