@@ -20,7 +20,7 @@ from mpstui.ui.charting.data import ChartData, chart_data, metric_names, over_ti
 from mpstui.ui.charting.moving import move_cursor, pan, zoom
 from mpstui.ui.charting.picture import WIDTH, shapes
 from mpstui.ui.charting.plot import GUTTER, SLOW_MARK, ChartView, draw, frame
-from mpstui.ui.charting.scale import Frame, Scale, nice_step, tick_label, value_scale
+from mpstui.ui.charting.scale import Frame, Scale, nice_step, tick_label, tick_labels, value_scale
 from mpstui.ui.panels import RunFacts
 from mpstui.ui.panels.chart import LossChart
 from mpstui.ui.rows import Span, sparkline
@@ -248,6 +248,22 @@ def test_steps_are_one_two_five(rough: float, step: float) -> None:
 )
 def test_tick_labels(value: float, label: str) -> None:
     assert tick_label(value) == label
+
+
+@pytest.mark.parametrize(
+    ("ticks", "room", "labels"),
+    [
+        ([30.942, 30.946, 30.95], 6, ["30.942", "30.946", "30.95"]),
+        ([1.0, 1.5, 2.0], 6, ["1", "1.5", "2"]),
+        ([5_000_000.0, 5_000_020.0, 5_000_040.0], 10, ["5M", "5.00002M", "5.00004M"]),
+        ([1.25e18, 1.252e18, 1.254e18], 10, ["1.25e18", "1.252e18", "1.254e18"]),
+        ([-1234.567, -1234.566], 6, ["-1235", "-1235"]),  # there is no room
+        ([0.0], 6, ["0"]),
+    ],
+)
+def test_ticks_of_one_axis_are_told_apart_where_there_is_room(ticks: list[float], room: int, labels: list[str]) -> None:
+    """A loss between 30.940 and 30.950 had three times the same number beside it."""
+    assert tick_labels(ticks, room) == labels
 
 
 @example([5e158, 1e-180], 15, 4, False)  # their ratio is less than the least number

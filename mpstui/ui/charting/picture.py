@@ -18,10 +18,12 @@ from ..rows import clean
 from ..theme import picture_inks
 from .data import chart_data
 from .plot import ChartView
-from .scale import Frame, Scale, tick_label, value_scale
+from .scale import Frame, Scale, tick_labels, value_scale
 
 WIDTH, HEIGHT = 960, 480
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 44, 50
+_LABEL_CELLS = 8
+"""Characters that have room to the left of the chart."""
 _TEXT_SIZE = 13
 
 
@@ -81,14 +83,15 @@ def _at(space: Frame, x: float, y: float) -> tuple[float, float] | None:
 
 def _axes(space: Frame, axis: str, inks: dict[str, str]) -> Iterator[Shape]:
     bottom = _TOP + space.lines
-    for tick in space.y.ticks(9):
+    beside, below = space.y.ticks(9), space.x.ticks(9)
+    for tick, label in zip(beside, tick_labels(beside, _LABEL_CELLS), strict=True):
         place = _at(space, space.x.low, tick)
         if place is not None:
             yield Shape("line", ((_LEFT, place[1]), (_LEFT + space.columns, place[1])), inks["edge"])
-            yield Shape("text", ((_LEFT - 8, place[1] + 4),), inks["dim"], tick_label(tick), "end")
-    for tick in space.x.ticks(9):
+            yield Shape("text", ((_LEFT - 8, place[1] + 4),), inks["dim"], label, "end")
+    for tick, label in zip(below, tick_labels(below, _LABEL_CELLS), strict=True):
         x = _LEFT + (space.x.position(tick) or 0) * space.columns
-        yield Shape("text", ((x, bottom + 20),), inks["dim"], tick_label(tick), "middle")
+        yield Shape("text", ((x, bottom + 20),), inks["dim"], label, "middle")
     yield Shape("text", ((WIDTH - _RIGHT, bottom + 40),), inks["dim"], clean(axis, 90), "end")
 
 

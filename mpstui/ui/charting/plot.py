@@ -18,7 +18,7 @@ from ...core.runs.comparison import compared_values
 from ..rows import EMPTY, Row, Span, clean, clip, fit, row, spread, width_of, wrap
 from .canvas import DOTTED, POINT, WHOLE, Canvas, draw_line, draw_range
 from .data import ChartData, Reading, none_reported, reading
-from .scale import Frame, Scale, nice_step, tick_label, value_scale
+from .scale import Frame, Scale, nice_step, tick_labels, value_scale
 
 GUTTER = 7
 """Cells of the value axis, its line included."""
@@ -270,12 +270,13 @@ def y_labels(space: Frame) -> list[tuple[Span, Span]]:
     """What precedes each line: its value if it has a tick, and the axis."""
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
-    for tick in y_ticks(space):
+    ticks = y_ticks(space)
+    for tick, label in zip(ticks, tick_labels(ticks, GUTTER - 1), strict=True):
         position = space.y.position(tick)
         if position is None or not -1e-6 <= position <= 1 + 1e-6:
             continue
         line = min(space.lines - 1, int((1 - position) * (space.lines - 1) + 0.5))
-        labels[line] = Span(fit(tick_label(tick), GUTTER - 1, "right"), "dim"), Span("┤", "faint")
+        labels[line] = Span(fit(label, GUTTER - 1, "right"), "dim"), Span("┤", "faint")
     return labels
 
 
@@ -285,9 +286,9 @@ def x_axis(data: ChartData, view: ChartView, space: Frame) -> Row:
     shown = Scale(space.x.low / unit, space.x.high / unit)
     cells = [" "] * (space.columns + GUTTER)
     taken_to = -1
-    for tick in shown.ticks(max(2, space.columns // _CELLS_PER_X_TICK)):
+    ticks = shown.ticks(max(2, space.columns // _CELLS_PER_X_TICK))
+    for tick, label in zip(ticks, tick_labels(ticks, _CELLS_PER_X_TICK - 2), strict=True):
         column = space.column_of(tick * unit)
-        label = tick_label(tick)
         if column is None:
             continue
         start = max(0, min(GUTTER + column - len(label) // 2, len(cells) - len(label)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ _LOG_WORTH_IT = 30.0
 
 
 _LABEL_CELLS = 6
+_DIGITS, _MOST_DIGITS = 4, 12
+"""Of a tick's label, as a rule and where fewer would not tell it from the next one."""
 _FEWEST_LINES, _MANY_LINES = 10, 12
 """From so many lines on, the labelled values are whole lines apart; with fewer, that would cost too much height."""
 _LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
@@ -169,14 +171,27 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
     return inside if len(inside) >= 2 else [low, high]
 
 
-def tick_label(value: float) -> str:
-    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-5``, ``50k``."""
+def tick_labels(ticks: Sequence[float], room: int) -> list[str]:
+    """The ticks of one axis, with as many digits as tell them apart in at most ``room`` cells each."""
+    labels = [tick_label(tick) for tick in ticks]
+    for digits in range(_DIGITS + 1, _MOST_DIGITS):
+        if len(set(labels)) == len(labels):
+            break
+        finer = [tick_label(tick, digits) for tick in ticks]
+        if max(map(len, finer)) > room:
+            break
+        labels = finer
+    return labels
+
+
+def tick_label(value: float, digits: int = _DIGITS) -> str:
+    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-5``, ``50k``; in more where more digits are wanted."""
     magnitude = abs(value)
     for scale, unit in ((1e6, "M"), (1e3, "k")):
         if scale * (10 if unit == "k" else 1) <= magnitude < 1e9:
-            return f"{value / scale:.4g}{unit}"
-    plain = f"{value:.4g}"
+            return f"{value / scale:.{digits}g}{unit}"
+    plain = f"{value:.{digits}g}"
     if magnitude == 0 or 0.001 <= magnitude < 1e9 or ("e" not in plain and len(plain) <= _LABEL_CELLS):
         return plain
-    digits, power = f"{value:.1e}".split("e")
-    return f"{digits.removesuffix('.0')}e{int(power)}"
+    begin, power = f"{value:.{digits - 3}e}".split("e")
+    return f"{begin.rstrip('0').removesuffix('.')}e{int(power)}"
