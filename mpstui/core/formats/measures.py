@@ -41,8 +41,8 @@ _ABBREVIATIONS = ("PER", "IS")
 """A rate of errors and the inception score, which are words of sentences too."""
 _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
 """Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
-_AT_A_RANK = re.compile(r"(?:\A|[\s_/])[A-Z]{1,4}@\d{1,4}\Z")
-"""``H@10``, ``P@5``, ``HR@20``: what is found among the first so many."""
+_AT_A_RANK = re.compile(r"(?:\A|[\s_/])(?![CGNT]PU)[A-Z]{1,4}@\d{1,4}\Z")
+"""``H@10``, ``P@5``, ``HR@20``: what is found among the first so many; ``GPU@0`` is one of several."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """Behind the name of a time: ``bwd(ms)``."""
 _T_OF_WORK = re.compile(
