@@ -46,8 +46,7 @@ class Tracker:
         self.names = MetricNames()
         self._late: list[MetricPoint] = []
         """Points of values that were kept back until they proved to be metrics."""
-        self._evaluated, self._under_way = Evaluated(), UnderWay()
-        self._bars = BarBook()
+        self._evaluated, self._under_way, self._bars = Evaluated(), UnderWay(), BarBook()
         self._passes, self._bare, self._groups = EpochPasses(), BareValues(), Groups()
         self._epoch_steps = EpochSteps(steps, epoch_length)
         self._moves = self._epochs_announced = 0
@@ -152,11 +151,10 @@ class Tracker:
             self._bars.vote(len(losses))
         return self.point(last)
 
-    def banner(self, announcement: Announcement) -> None:
+    def banner(self, told: Announcement) -> None:
         """A line of its own has announced an evaluation, or training again."""
-        self._reports_validation = self._reports_validation or announcement.lasting
-        if not announcement.lasting and (self._trained or not announcement.of_samples):
-            told = announcement
+        self._reports_validation = self._reports_validation or told.lasting
+        if not told.lasting and (self._trained or not told.of_samples):
             whose = self._evaluated.told_apart(told.whose)
             self._banner = Banner(told.phase, told.sure, told.epoch, repeats=told.repeats, whose=whose)
 
