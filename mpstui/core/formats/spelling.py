@@ -139,8 +139,6 @@ _IN_TURN = re.compile(
     rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
 )
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
-_NAMES_AND_VALUES = re.compile(rf"\A([A-Za-z]\w{{0,40}}(?:, ?[A-Za-z]\w{{0,40}}){{2,11}}):?((?: {NUMBER},?){{3,12}})\Z")
-"""``loss1,loss2,loss3 5.5 5.6 5.7``"""
 
 
 _COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
@@ -190,8 +188,7 @@ _NAME_AND_VALUE = re.compile(rf"(?<![^\t ])([A-Za-z][\w@/%.-]{{0,40}})(?: |: ?|=
 
 
 _NAMES_FIRST = re.compile(
-    r"(?=[^ ]{0,200}(?:[Ll]oss|[Aa]cc|[Ee]rr))([A-Za-z_]\w{1,30}(?:,[A-Za-z_]\w{1,30}){1,5})[:=]?"
-    r"((?: {1,2}-?\d{1,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,6})\Z"
+    rf"\A([A-Za-z_]\w{{0,40}}(?:, ?[A-Za-z_]\w{{0,40}}){{1,11}})[:=]?((?: {{1,2}}{NUMBER},?){{2,12}})\Z"
 )
 """``loss_a,loss_b 7.187 5.516``, as ``print("loss_a,loss_b", a, b)`` has it."""
 _TIMES_A_NAME = re.compile(r"(?<![\w.])\d[\d.]{0,12}×(?=[^\W\d_])")
@@ -199,12 +196,13 @@ _TIMES_A_NAME = re.compile(r"(?<![\w.])\d[\d.]{0,12}×(?=[^\W\d_])")
 
 
 def _names_first(line: str) -> str:
-    """Each of the names with its value, where there are as many."""
-    found = _NAMES_FIRST.match(line)
+    """Each of the names with its value, where there are as many; of two, one says that something is measured."""
+    found = _NAMES_FIRST.match(line) if "." in line else None
     if found is None:
         return line
-    names, values = found[1].split(","), found[2].split()
-    return ", ".join(map(": ".join, zip(names, values, strict=True))) if len(names) == len(values) else line
+    names, values = found[1].replace(" ", "").split(","), found[2].replace(",", "").split()
+    sure = len(names) > 2 or any(map(found[1].lower().__contains__, ("loss", "acc", "err")))
+    return ", ".join(map(": ".join, zip(names, values, strict=True))) if sure and len(names) == len(values) else line
 
 
 def _each_in_turn(match: re.Match[str]) -> str:
@@ -225,10 +223,6 @@ def _listed(line: str) -> str:
         line = _BY_COMMA.sub(r"\1: ", line)
     if "=" not in line and ":" not in line and line[-1:].isdigit():
         line = _LAST_BY_COMMA.sub(r"\1: ", line)
-    if "," in line and "." in line and (both := _NAMES_AND_VALUES.match(line)) is not None:
-        names, values = both[1].replace(" ", "").split(","), both[2].replace(",", "").split()
-        if len(names) == len(values):
-            line = ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
     if " - " in line and "." in line and _ALL_DASHES.match(line):
         line = _BY_DASH.sub(": ", line)
     return line

@@ -260,9 +260,12 @@ class ActingScreen(PictureScreen):
 
     def named(self, snapshot: RunSnapshot) -> RunSnapshot:
         """The run as a question names it: if others share its name, with what distinguishes it."""
+        known = self.context.state.snapshots or ()
+        if all(one.run == snapshot.run or one.name != snapshot.name for one in known):
+            return snapshot
         from ...core.runs.comparison import full_name
 
-        return replace(snapshot, name=full_name(snapshot, self.context.state.snapshots or ()))
+        return replace(snapshot, name=full_name(snapshot, known))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
         """Go ahead; if there is a question, only after a yes."""
