@@ -11,7 +11,6 @@ import linecache
 import re
 import sys
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 _LIBRARIES = frozenset({"torch", "accelerate", "transformers", "lightning", "lightning_fabric", "pytorch_lightning"})
@@ -100,7 +99,7 @@ class Losses:
         if scaler.is_enabled() and isinstance(outputs, self._tensor) and outputs.numel() == 1:
             self._unscaled = outputs.detach()
 
-    def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
+    def before_backward(self, tensors: Any = None, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Remember the loss: no copy, no wait."""
         self.backwards += 1
         unscaled, self._unscaled = self._unscaled, None
@@ -108,7 +107,7 @@ class Losses:
             return
         if unscaled is not None:
             grad_fn = grad_fn.next_functions[0][0] or grad_fn
-        root = self._root_of(grad_fn)
+        root = self._root_of(grad_fn, is_weighted=grad_tensors is not None)
         if root is not self._last:
             if root.value is not None and self._last is not None:  # they alternate, and do not follow one another
                 self._several.update({self._last.name: self._last, root.name: root})
@@ -152,7 +151,7 @@ class Losses:
             return None, {}
         return root.loss(), {"loss_sum": float(root.value.item())} if root.is_sum else {}
 
-    def _root_of(self, grad_fn: Any) -> _Root:
+    def _root_of(self, grad_fn: Any, *, is_weighted: bool) -> _Root:
         """The place in the program that calls backward: the innermost frame that is no library's.
 
         Usually it lies as deep as last time, so that no frame between it and this one need be made into an object. No
@@ -168,12 +167,16 @@ class Losses:
         while frame.f_back is not None and _is_library(frame.f_globals.get("__name__")):
             frame, depth = frame.f_back, depth + 1
         self._depth = depth
-        return self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn)
+        return self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn, is_weighted)
 
-    def _new_site(self, frame: Any, grad_fn: Any) -> _Root:
-        """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice."""
+    def _new_site(self, frame: Any, grad_fn: Any, is_weighted: bool) -> _Root:
+        """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice.
+
+        The source tells which variable. The frame's `f_locals` are left alone: until Python 3.13 a look at them makes
+        the frame keep the tensors of that moment until its function ends.
+        """
         code, line = frame.f_code, frame.f_lineno
-        name = _name_of(linecache.getline(code.co_filename, line), frame.f_locals) or f"loss_line_{line}"
+        name = _name_of(linecache.getline(code.co_filename, line), is_weighted=is_weighted) or f"loss_line_{line}"
         key = (code.co_filename, _RESUMED.sub("", code.co_name), name)
         root = self._roots.get(key) or _Root(name, _shape_of(grad_fn))
         self._roots[key] = self._sites[id(code), frame.f_lasti] = root
@@ -187,14 +190,14 @@ def _is_library(module: Any) -> bool:
     return first in _LIBRARIES or first == _OURS
 
 
-def _name_of(line: str, known: Mapping[str, Any]) -> str:
+def _name_of(line: str, *, is_weighted: bool) -> str:
     """The name of the loss in a source line: ``scaler.scale(errD / n).backward()`` is ``errD``.
 
-    Args:
-        known: the variables there; what no gradient leads to is the gradient of the loss, ``errD.backward(one)``.
+    What is handed to the call is the loss of an accelerator or engine, unless the loss ``is_weighted`` with a gradient:
+    then it is that, ``errD.backward(one)``.
     """
-    handed = _HANDED.search(line)
-    if handed and getattr(known.get(handed[1]), "requires_grad", True):
+    handed = None if is_weighted and "autograd.backward(" not in line else _HANDED.search(line)
+    if handed:
         return handed[1].rpartition(".")[2]
     before = line.partition(".backward(")[0].rpartition(";")[2] if ".backward(" in line else ""
     names = _NAME.findall(_CALLS.sub("", re.split(r"[/*]", before)[0]))

@@ -72,7 +72,7 @@ class Watch:
 
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
-        self.losses.before_backward(tensors)
+        self.losses.before_backward(tensors, *args, **kwargs)
         self.steps.begins()
         self._worked()
         self._first_backward = self._first_backward or self._worked_at
