@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .facts import Fact
 from .loss_series import LossBook, LossSeries, goes_back, next_stage, or_zero, reopens
 from .points import NOWHERE, Counters, LineReading, Phase
@@ -19,6 +21,8 @@ class Launches:
         """Whether a line has said so."""
         self._without = NOWHERE
         """The newest place of training that was told without a loss, where no line has told one."""
+        self._first: frozenset[str] = frozenset()
+        """The measures on the line that such a training began with."""
         self.in_rounds = False
         """Whether epochs are rounds of trainings: what is back at its start is the next of them."""
         self._beside: frozenset[str] = frozenset()
@@ -60,6 +64,21 @@ class Launches:
             return True
         return goes_back(series, reading.counters, new_epoch=series.epochs_announced != announced)
 
+    def as_placed(self, reading: LineReading) -> LineReading:
+        """Without the epoch of a test at the end that is told as one of epoch 0, in a training without a loss.
+
+        Another training would begin as this one has: with the line of its first epoch, not with that of an evaluation.
+        """
+        if not self._falls(reading) or self._opened or not self._first.isdisjoint(reading.metrics):
+            return reading
+        return replace(reading, counters=reading.counters._replace(epoch=None))
+
+    def _falls(self, reading: LineReading) -> bool:
+        """Whether measures without a loss are told of the first epoch after later ones."""
+        now, before = reading.counters.epoch, self._without.epoch
+        is_record = bool(reading.metrics) and not (reading.bar or reading.plan or reading.phase is Phase.EVAL)
+        return is_record and reading.loss is None and before is not None and now is not None and now < min(2, before)
+
     def _begins_without(self, reading: LineReading) -> bool:
         """Whether epochs are back at their start in a training that tells measures and no loss at all."""
         now, before = reading.counters, self._without
@@ -68,9 +87,11 @@ class Launches:
             return False
         if reading.bar or reading.plan or reading.phase is Phase.EVAL or not reading.metrics or now.epoch is None:
             return False
-        self._without, opened = now, self._opened
-        fell = before.epoch is not None and now.epoch <= 1 and now.epoch < before.epoch
-        return fell and (opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
+        fell = self._falls(reading)
+        if fell or before == NOWHERE:
+            self._first = frozenset(reading.metrics)
+        self._without = now
+        return fell and (self._opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
     def _begins_evaluated(self, reading: LineReading, current: Counters) -> bool:
         """Whether a line that has told a training loss until now is back at the first step without one.

@@ -157,6 +157,8 @@ def _options(line: str) -> list[str]:
 
 def _as_option(reading: LineReading, *, alone: bool, joined: bool) -> LineReading:
     now = reading.counters
+    if any(map(is_measure, (*reading.metrics, *reading.eval_metrics))):
+        return reading  # ``env: Pendulum seed: 0 steps: 2k score: -1192.5``
     if reading.loss is None and now == Counters(epoch=now.epoch):
         if or_zero(now.epoch) > 1:
             return replace(reading, counters=Counters(epochs=now.epoch), plan=True)

@@ -33,8 +33,7 @@ class Tracker:
         self, *, from_zero: bool = False, steps: int | None = None, epoch_length: Number | None = None
     ) -> None:
         self._banner, self._drawn = Banner(), DrawnEvaluation()
-        self.current = Counters()
-        self._line = Counters()
+        self.current = self._line = Counters()
         self._headed = False
         """Whether the newest line with counters has told nothing else: it heads those below it."""
         self._plan = PlannedTotals()
@@ -86,6 +85,7 @@ class Tracker:
             return self._evaluated_anew(self.names.of(reading, self._moves, self.current))
         if reading.bar and reading.counters.shown_step == 0 and self._is_cleared(reading):
             return None
+        reading = self._launches.as_placed(reading)
         if self._begins_run(reading):
             self._begin_run(reading)
             reading = self._as_meant(self._evaluated.of(below))  # what the run before has told holds no more

@@ -43,3 +43,19 @@ def test_a_training_that_was_resumed_behind_a_failure_is_the_same_run() -> None:
     found = read(epochs(1, 5, 0.5) + FAILURE + "Resuming training from checkpoint 4\n" + epochs(4, 9, 0.25))
     assert found.train_loss is not None
     assert (found.train_loss.first, found.train_loss.last, found.runs) == (0.51, 0.34, 1)
+
+
+def in_words(*, first: int = 0, last: int) -> str:
+    """A training that tells no loss: each epoch its own measures, then those of an evaluation."""
+    told = "{{'epoch': {0}, 'avg_cost_of_all': '0.9{0}', 'cur_cost': '0.8{0}'}}\n{{'Epoch': {0}, 'HIT@5': '0.02{0}'}}\n"
+    return "".join(told.format(n) for n in range(first, last + 1))
+
+
+def test_a_test_at_the_end_that_is_told_as_one_of_epoch_0_begins_no_run() -> None:
+    found = read(in_words(last=7) + "{'Epoch': 0, 'HIT@5': '0.03'}\n")
+    assert (found.runs, found.epoch) == (1, 7)
+
+
+def test_a_second_training_without_a_loss_begins_as_the_first_one_has() -> None:
+    found = read(in_words(last=7) + in_words(last=3))
+    assert (found.runs, found.epoch) == (2, 3)

@@ -91,3 +91,13 @@ def test_an_epoch_may_stand_behind_its_number(line: str) -> None:
 )
 def test_what_will_be_used_is_the_device(line: str, device: str) -> None:
     assert read(f"{line}\n{EPOCHS}").standing.device == device
+
+
+def test_a_record_without_commas_between_its_values_is_no_option_and_tells_no_total() -> None:
+    found = read("".join(f"EnvName: Cart-v1 seed: 0 steps: {n}k score: -{n}1.5\n" for n in range(1, 7)))
+    assert (found.step, found.steps, found.metrics) == (6000, None, ("score",))
+
+
+def test_the_area_under_the_roc_is_measured_under_its_short_name_too() -> None:
+    found = read(f"{EPOCHS}Test results: test_loss: 0.75 test_roc: 0.9 test_ap: 0.8\n")
+    assert {"test_roc", "test_ap"} <= set(found.metrics)
