@@ -235,6 +235,8 @@ _OF_EPOCH = re.compile(
     r"(?i)\W{0,8}[a-z]{2,12}\]?(?P<called>[ _-]epoch\s?[:#]?)?\s?\[?(?P<epoch>\d{1,6})(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z"
 )
 """``Eval epoch: 4``, above what that has measured; ``Val 4`` may be a number of samples."""
+_IN_EPOCH = re.compile(r"(?i)\A(\W{0,8}epoch)\s?[:=]\s{0,4}(?=\d{1,6}\b[^:=]{1,60}:?\Z)")
+"""``[Epoch: 9] Validation``: the sign behind the place makes no setting of the line."""
 _BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
 _REPORTS_VALIDATION = re.compile(
     r"(?i)\breport(?:ing|ed|s)\b[\w ,]{0,40}\b(?:on|of|over)(?: the)? (?:validation|valid|val|test|dev|held.?out)\b"
@@ -317,6 +319,7 @@ def announced(line: str) -> Announcement | None:
         trains = counted["phase"].lower() == "train"
         return Announcement(Phase.TRAIN if trains else Phase.EVAL, sure=False, of_samples=True)
     line = _BEFORE_TRAINING.sub("", line) if "rain" in line or "tun" in line else line
+    line = _IN_EPOCH.sub(r"\1 ", line)
     words, numbered = words_of(line), _OF_EPOCH.match(line)
     summary = _OF_THE_BEST.match(line)
     which = "" if summary is None else summary["which"].lower()

@@ -174,3 +174,20 @@ def test_events_of_mlperf_name_the_part_of_an_epoch_that_is_done() -> None:
     points = list(reader.feed("".join(event.format(*one) for one in told).encode()))
     assert [(p.epoch, *p.eval_metrics.values()) for p in points if p.eval_metrics] == [(0.25, 0.75), (0.5, 0.8)]
     assert (reader.summary().metrics, reader.summary().train_loss) == (("eval_accuracy",), None)
+
+
+def test_a_heading_may_name_its_epoch_in_front_with_a_colon() -> None:
+    lines = ("> [Epoch: {0}] Training", "> [Epoch: {0}] Avg. loss: 2.{0} | Mean IoU: 0.1{0}")
+    tested = ("> [Epoch: {0}] Validation", "> [Epoch: {0}] Avg. loss: 3.{0} | Mean IoU: 0.2{0}")
+    points = read(*(line.format(n) for n in range(1, 5) for line in (*lines, *tested)))
+    assert [point.loss for point in points if point.loss is not None] == [2.1, 2.2, 2.3, 2.4]
+    assert [value for point in points for value in point.eval_metrics.values()] == [
+        3.1,
+        0.21,
+        3.2,
+        0.22,
+        3.3,
+        0.23,
+        3.4,
+        0.24,
+    ]

@@ -101,3 +101,10 @@ def test_a_record_without_commas_between_its_values_is_no_option_and_tells_no_to
 def test_the_area_under_the_roc_is_measured_under_its_short_name_too() -> None:
     found = read(f"{EPOCHS}Test results: test_loss: 0.75 test_roc: 0.9 test_ap: 0.8\n")
     assert {"test_roc", "test_ap"} <= set(found.metrics)
+
+
+def test_what_a_total_comes_to_stands_behind_a_sign_of_its_own() -> None:
+    found = read(
+        "Fine-tuning: 2000 examples × 3 epochs = 375 steps\n" + "".join(f"step {n} loss 0.{n}\n" for n in range(1, 6))
+    )
+    assert (found.epochs, found.steps) == (3, 375)
