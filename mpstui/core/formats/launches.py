@@ -76,21 +76,19 @@ class Launches:
     def _falls(self, reading: LineReading) -> bool:
         """Whether measures without a loss are told of the first epoch after later ones."""
         now, before = reading.counters.epoch, self._without.epoch
-        is_record = bool(reading.metrics) and not (reading.bar or reading.plan or reading.phase is Phase.EVAL)
-        return is_record and reading.loss is None and before is not None and now is not None and now < min(2, before)
+        return _tells_measures_alone(reading) and before is not None and or_zero(now) <= 1 and or_zero(now) < before
 
     def _begins_without(self, reading: LineReading) -> bool:
         """Whether epochs are back at their start in a training that tells measures and no loss at all."""
-        now, before = reading.counters, self._without
         if reading.loss is not None or self._losses.first_format is not None:
             self._without = NOWHERE
             return False
-        if reading.bar or reading.plan or reading.phase is Phase.EVAL or not reading.metrics or now.epoch is None:
+        if not _tells_measures_alone(reading):
             return False
-        fell = self._falls(reading)
+        fell, before = self._falls(reading), self._without
         if fell or before == NOWHERE:
             self._first = frozenset(reading.metrics)
-        self._without = now
+        self._without = reading.counters
         return fell and (self._opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
     def _begins_evaluated(self, reading: LineReading, current: Counters) -> bool:
@@ -118,6 +116,12 @@ class Launches:
         self._losses.run += 1
         holds_on = announced and reading.counters.epoch is None
         return Counters(epoch=current.epoch, epochs=current.epochs) if holds_on else Counters()
+
+
+def _tells_measures_alone(reading: LineReading) -> bool:
+    """Whether a line tells measures of training in an epoch, and no loss."""
+    is_other = reading.bar or reading.plan or reading.phase is Phase.EVAL or reading.loss is not None
+    return bool(reading.metrics) and reading.counters.epoch is not None and not is_other
 
 
 def _epoch_fell(series: LossSeries, current: Counters) -> bool:

@@ -15,7 +15,6 @@ from ...wire.rundir import AGENT_DEVICE_VARIABLE, RunDir
 from ..follow import Budget, Occasional, RecordFile
 from ..model.snapshot import Checkpoint, Numbers, RunSnapshot, SeriesView, State
 from ..series.series import SeriesStore
-from .average_speed import left_by_average
 from .before import Before
 from .checkpoints import LOOK_SECONDS, CheckpointScanner
 from .configured import settings_before, settings_in
@@ -24,7 +23,7 @@ from .files import PointReader, WitnessReader
 from .follower import LIST_SERIES, RunFollower
 from .images import IMAGE_SECONDS, NewestImage
 from .journal import EventReader, Extremes, ExtremesReader
-from .lasting import idle_before, training_began
+from .lasting import idle_before, left_by_average, training_began
 from .local_machine import LocalMachine
 from .log_notes import LogNotes
 from .outputs import Outputs

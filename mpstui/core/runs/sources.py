@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...wire import storage
 from ...wire.records import LaunchRecord
@@ -98,14 +98,19 @@ class ConsoleSource:
         return log_reader(self._pattern, from_zero=zero, epoch_length=self._epoch_length, steps=self._steps)
 
 
-def log_reader(pattern: str | None, **known: Any) -> LogReader:
-    """A reader of console output, which knows the ``pattern`` of a profile and what `LogReader` may be told."""
+def log_reader(
+    pattern: str | None,
+    *,
+    from_zero: bool = False,
+    epoch_length: Number | None = None,
+    steps: int | None = None,
+) -> LogReader:
+    """A reader of console output, which knows the ``pattern`` of a profile; see `LogReader`."""
     from ..formats.grammars import Declared, all_grammars
     from ..formats.reader import LogReader
 
-    if pattern is None:
-        return LogReader(**known)
-    return LogReader(lambda: [Declared(pattern), *all_grammars()], **known)
+    grammars = all_grammars if pattern is None else lambda: [Declared(pattern), *all_grammars()]
+    return LogReader(grammars, from_zero=from_zero, epoch_length=epoch_length, steps=steps)
 
 
 def _steps_asked_for(output: Path) -> int | None:
