@@ -112,12 +112,6 @@ DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 
 def words_of(text: str) -> list[str]:
     """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
-    # The names of a log come again on every line: so it is read in 6 % less time. What is longer is no name.
-    return list(_words_of(text) if len(text) <= _MAX_NAME else _words_of.__wrapped__(text))
-
-
-@lru_cache(maxsize=4096)
-def _words_of(text: str) -> tuple[str, ...]:
     text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map").replace("R^2", "r2")).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
@@ -128,7 +122,7 @@ def _words_of(text: str) -> tuple[str, ...]:
         if word not in _VOCABULARY and (word.startswith("itera") or sorted(word) == _EPOCH):
             word = "iteration" if word[0] == "i" else "epoch"  # mistyped: ``iteraction``, ``eopch``
         parts += [word] if glued is None else [glued.group(), "loss"]
-    return tuple(parts)
+    return parts
 
 
 def is_retrieval(text: str) -> bool:
