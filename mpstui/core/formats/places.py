@@ -141,16 +141,17 @@ def _is_length(pair: Pair) -> bool:
 def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
     """How much of its data an evaluation has seen: ``Test: [20/157]``, ``Valid | Epoch 3 | 2/6 | ..``.
 
-    A named step out of so many (``val step 500/9000``) may be where training stands; behind the epoch it is a batch:
-    ``Valid: [ 3/50] Step 010/390``.
+    A named step out of so many (``val step 500/9000``) may be where training stands; behind the epoch it is a batch,
+    and so it is behind a word of its own: ``Valid: [ 3/50] Step 010/390``, ``Valid  Iter: [2/6]``.
     """
     tagged = len(pairs) > 1 and _is_tag(pairs[0]) and pairs[0].scope is NameScope.EVAL and pairs[0].total
     if tagged and pairs[1].name.role in (Role.STEP, Role.BATCH) and pairs[1].total:
         return or_zero(pairs[1].counted), or_zero(pairs[1].planned)
     for pair in pairs:
-        if pair.name.role in (Role.LOSS, Role.STEP) or (pair.key and is_measure(pair.key)):
+        of_run = pair.name.role is Role.STEP and not (pair.said and pair.total)
+        if of_run or pair.name.role is Role.LOSS or (pair.key and is_measure(pair.key)):
             return None  # behind a value it is part of that: ``acc 97.1% (971/1000)``
-        bare = not pair.key or pair.bracketed or pair.name.role is Role.BATCH
+        bare = not pair.key or pair.bracketed or pair.name.role in (Role.BATCH, Role.STEP)
         if bare and pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and pair.total:
             return None if pair.counted is None or pair.planned is None else (pair.counted, pair.planned)
     return None

@@ -29,6 +29,12 @@ SUMMED_UP = [
         "Valid: [ {e}/9] Step 005/005 Loss 0.4{e} Prec@(1,5) (8.3%, 45.8%)\nValid: [ {e}/9] Final Prec@1 8.3333%\n",
         "Valid Loss",
     ),
+    # Named like the steps of training, behind a word of its own; what counts is the average.
+    (
+        "Valid\tIter: [1/3]\tTime 0.1 (0.1)\tLoss 0.1 (0.1)\nValid\tIter: [2/3]\tTime 0.1 (0.1)\tLoss 0.9 (0.5)\n"
+        "Valid\tIter: [3/3]\tTime 0.1 (0.1)\tLoss 0.2 (0.4{e})\n",
+        "Valid Loss",
+    ),
     # The first batch is without a mistake: a value of 0 waits until it changes.
     (
         "Test: [   0/5]  Time: 0.623 (0.623)  Loss:   0.000 ( 0.000)  Acc@1: 100.000 (100.000)\n"
