@@ -25,7 +25,8 @@ def _these(words: str) -> frozenset[str]:
 _LOWER = _these(
     "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
     " cost costs rse rae bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld"
-    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde"
+    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde nrmse wape rmsd absrel"
+    " sqrel emd dtw assd"
 )
 """And whatever ends in ``loss``."""
 _HIGHER = _these(
@@ -44,6 +45,12 @@ _HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b|(?:\b|_)reciprocal[\s_]rank\b")
 _MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b")
 _F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
 """``Dev f``, beside p and r; alone an f is any function."""
+_NORMS = _these("l1 l2 h1 linf")
+"""By which the distance to what is right is measured: ``16_l2``, ``rel l1``."""
+_OF_WEIGHTS = _these("reg regularization regularizer penalty decay lambda grad grads gradient norm norms param params")
+"""Beside a norm: what is kept small, or only watched."""
+_RELATIVE_ERROR = re.compile(r"(?i)(?:\b|_)(?:abs|sq)[\s_]rel\b")
+"""Of a depth."""
 _EQUAL_ERROR_RATE = re.compile(r"\b[TV]EER\b")
 """That of training or of the validation; in small letters it is a word."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -70,7 +77,9 @@ def better(name: str) -> Better | None:
                 break
     if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:
         return Better.HIGHER
-    if found is None and (_MEAN_RANK.search(name) or _EQUAL_ERROR_RATE.search(name)) is not None:
+    if found is None and any(one.search(name) for one in (_MEAN_RANK, _EQUAL_ERROR_RATE, _RELATIVE_ERROR)):
+        return Better.LOWER
+    if found is None and _OF_WEIGHTS.isdisjoint(words) and not _NORMS.isdisjoint(_LONG_WORDS.findall(name.lower())):
         return Better.LOWER
     if "loss" in name.lower() and not _OF_RIVALS.isdisjoint(words):
         return None

@@ -35,6 +35,7 @@ from mpstui.core.series.series import Points, Series
         "val avg_cost",
         "valid rse",
         *("EER", "VEER", "MinDCF", "minDCF(0.01)", "minADE", "val_fde"),
+        *("16_l2", "H1", "rel_l1", "test L2", "val linf", "abs_rel", "eval/sq_rel", "nrmse"),
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -107,6 +108,9 @@ def test_more_is_better(name: str) -> None:
         "f",
         "time cost",
         "ELBO",
+        "l2_reg",
+        "grad_l2",
+        "param l2 norm",
     ],
 )
 def test_of_what_says_nothing_nothing_is_claimed(name: str) -> None:
