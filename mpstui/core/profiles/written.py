@@ -29,7 +29,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         *("steps", "max_steps", "total_steps", "train_steps", "max_train_steps", "num_train_steps", "training_steps"),
         *("num_training_steps", "max_iters", "max_iter", "n_iters", "num_iters", "num_iterations", "iterations"),
         *("train_iters", "total_iters", "num_iter", "niters", "training_iters", "train_iterations"),
-        *("n_updates", "max_update", "max_updates", "total_updates"),
+        *("n_updates", "max_update", "max_updates", "total_updates", "lr_anneal_steps"),
     ),
 }
 """What programs call an argument with a certain role, if no profile says so."""

@@ -81,6 +81,10 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(
         ("python main.py --update_every 50", {}),
         ("run_train --max_num_epochs 12", {"epochs": 12}),
         ("python train.py --max_iterations 300 --warmup_iterations 20", {"steps": 300}),
+        ("python train.py --n_iter 300 --iter_size 2 --n_iter_eval 9", {"steps": 300}),
+        ("python train.py --max-iteration=300", {"steps": 300}),
+        ("python image_train.py --lr_anneal_steps 300 --diffusion_steps 50", {"steps": 300}),
+        ("python image_train.py --lr_anneal_steps 0", {}),
         ("python train.py --number-of-epochs=12 --num_warmup_epochs 2", {"epochs": 12}),
     ],
 )
