@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Number, Phase
 from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
+_Values = Mapping[str, float]
 _LONGEST = 200
 _LETTERS = re.compile(r"[^\W\d_]+")
 _MEASURES = LOSS_WORDS | MEASURE_WORDS | {"score"}
@@ -275,14 +276,19 @@ def is_rounded(full: float, printed: float) -> bool:
     return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
 
 
+def _is_same(now: float, before: float | None) -> bool:
+    """Whether a value is told again, perhaps with fewer decimals."""
+    return before is not None and (is_rounded(now, before) or is_rounded(before, now))
+
+
 class Evaluated:
     """What was evaluated since training was last seen, and how it was called."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._told_again = ToldAgain()
-        self._extremes: dict[str, tuple[float, float, float]] = {}
-        """The lowest, the highest and the newest value of each."""
+        self._extremes: dict[str, tuple[_Values, _Values, _Values]] = {}
+        """What was told beside the lowest, the highest and the newest value of each, and these."""
         self._is_over = False
         """Whether a line has said that training is over, and none of training has come since."""
         self._told = self._first_headed = ""
@@ -334,13 +340,14 @@ class Evaluated:
         """What is told behind the end of training without those that were told along it: the best, and the last."""
         if not self._is_over or not reading.eval_metrics:
             return reading
-        known = self._extremes.get
-        told = reading.eval_metrics.items()
-        new = {
-            name: now
-            for name, now in told
-            if not any(is_rounded(now, one) or is_rounded(one, now) for one in known(name.lower(), ()))
-        }
+        told = {name.lower(): now for name, now in reading.eval_metrics.items()}
+        known = [one for name in told for one in self._extremes.get(name, ())]
+        again = {name for one in known for name, now in told.items() if _is_same(now, one.get(name))}
+        if (again or len(told) > 1) and any(
+            all(told[name] == one.get(name) for name in told.keys() - again) for one in known
+        ):
+            again = set(told)  # with values that have too few decimals to be known alone
+        new = {name: now for name, now in reading.eval_metrics.items() if name.lower() not in again}
         return reading if len(new) == len(told) else replace(reading, eval_metrics=new)
 
     def begins_anew(self, reading: LineReading) -> bool:
@@ -371,9 +378,10 @@ class Evaluated:
         """Another line of training or of an evaluation."""
         self._told_again.learn(reading)
         self._is_over = self._is_over and not reading.counters.positioned and reading.loss is None
-        for name, now in reading.eval_metrics.items():
-            low, high, _ = self._extremes.get(name.lower(), (now, now, now))
-            self._extremes[name.lower()] = (min(low, now), max(high, now), now)
+        told = {name.lower(): now for name, now in reading.eval_metrics.items()}
+        for name, now in told.items():
+            low, high, _ = self._extremes.get(name, (told, told, told))
+            self._extremes[name] = (told if now < low[name] else low, told if now > high[name] else high, told)
         self.is_behind_training = self.is_behind_training and not reading.counters.positioned
         if reading.loss is not None:
             self._names.clear()

@@ -53,6 +53,23 @@ def test_the_best_of_an_evaluation_told_behind_the_end_is_no_new_point(end: str)
     assert values(points, "Val loss") == [1.05132, 1.15132, 1.25132, 1.35132]
 
 
+@pytest.mark.parametrize(("place", "lowest"), [("", 1.3517), ("epoch: 2 ", 1.3517), ("", 1.3)])
+def test_all_values_of_the_best_epoch_told_behind_the_end_are_no_new_points(place: str, lowest: float) -> None:
+    """Also those that were not best in it, or have few decimals."""
+    measured = ((1.5213, 0.6212), (lowest, 0.8), (1.2021, 0.7813), (1.4044, 0.7014))
+    points = told(
+        "".join(
+            f"Epoch: {n} train_loss: 1.{9 - n}132\nEpoch: {n} val_loss: {loss:.4f} val_f1: {f1:.4f}\n"
+            for n, (loss, f1) in enumerate(measured, start=1)
+        )
+        + f"Optimization Finished!\nVal set results: {place}val_loss: {lowest:.4f} val_f1: 0.8000\n"
+        + f"Test set results: {place}test_loss: 1.4125 test_f1: 0.7713\n"
+    )
+    assert values(points, "val_f1") == [0.6212, 0.8, 0.7813, 0.7014]
+    assert values(points, "val_loss") == [1.5213, lowest, 1.2021, 1.4044]
+    assert values(points, "test_f1") == [0.7713]
+
+
 def test_an_evaluation_behind_the_end_that_measures_something_else_is_one() -> None:
     points = told("".join(EPOCH.format(n=n) for n in range(4)) + "Training finished:\nVal loss: 1.02\n")
     assert values(points, "Val loss") == [1.05132, 1.15132, 1.25132, 1.35132, 1.02]
