@@ -77,6 +77,10 @@ class Written:
         It holds ``weights_only``, or is the ``copy_of`` another one.
         """
         self._follow()
+        for path, (note, weights_only) in list(self._untold.items()):
+            for place in _names_of(path):
+                if place not in self._untold:  # linked to it, as some programs make their best checkpoint
+                    self._untold[place], self._copied[place] = (note._replace(path=place), weights_only), path
         found = []
         for path, (note, weights_only) in self._untold.items():
             source = self._copied.get(path)
@@ -118,14 +122,26 @@ def _is_backup(path: str, source: str) -> bool:
 
 def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
     """Where a file that was at ``path`` is now, in the same folder; of several names the first; None: it is gone."""
+    return next((place for place in _with_inode(path, file[0]) if _identity(place) == file), None)
+
+
+def _names_of(path: str) -> list[str]:
+    """The names that a file has in its folder: one, unless links to it were made there."""
+    try:
+        there = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return []
+    return _with_inode(path, there.st_ino) if there.st_nlink > 1 else [path]
+
+
+def _with_inode(path: str, inode: int) -> list[str]:
     folder = os.path.dirname(path)  # noqa: PTH120
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.inode() == file[0])
-        places = [os.path.join(folder, name) for name in names]  # noqa: PTH118
-        return next((place for place in places if _identity(place) == file), None)
+            names = sorted(entry.name for entry in entries if entry.inode() == inode)
     except OSError:
-        return None
+        return []
+    return [os.path.join(folder, name) for name in names]  # noqa: PTH118
 
 
 def parts_saved(obj: Any) -> tuple[bool, bool]:

@@ -235,6 +235,29 @@ def test_the_best_checkpoint_that_is_a_copy_of_the_last_one_is_told_too(tmp_path
     assert checkpoints.told(RunDir(tmp_path).events)[0] == tmp_path / "last.pth.tar", "a restart goes on from there"
 
 
+def test_links_to_a_checkpoint_are_names_of_the_same_save(tmp_path: Path) -> None:
+    """Written aside, put in place and linked to, with the heartbeat before or after that."""
+    script = "import os, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
+    script += (
+        "def link(place):\n"
+        "    if os.path.exists(place): os.remove(place)\n"
+        "    os.link('last.pt', place)\n"
+        "for number in (1, 2, 3):\n"
+        "    step(); at[0] += 2; both = {'net': net.state_dict(), 'opt': optimizer.state_dict()}\n"
+        "    torch.save(both, 'tmp.pt'); os.replace('tmp.pt', 'last.pt'); link(f'checkpoint-{number}.pt')\n"
+        "    if number == 2: link('model_best.pt')\n"
+        "step(); torch.save(both, 'plain.pt'); os.link('plain.pt', 'other.pt')\n"
+    )
+    ran(script, tmp_path)
+    found = [one for one in _events(tmp_path) if one["event"] == "checkpoint"]
+    assert {Path(one["path"]).name: one["step"] for one in found} == {
+        **{f"checkpoint-{number}.pt": number for number in (1, 2, 3)},
+        **{"last.pt": 3, "model_best.pt": 2, "plain.pt": 4, "other.pt": 4},
+    }
+    newest = checkpoints.told(RunDir(tmp_path).events)[0]
+    assert newest in (tmp_path / "plain.pt", tmp_path / "other.pt")
+
+
 def test_a_copy_that_a_tracker_keeps_is_no_checkpoint_of_its_own(tmp_path: Path) -> None:
     script = "import os, shutil, time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT
     script += (
