@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .loss_series import LossSeries, or_zero
-from .measures import is_measure, quantity
+from .measures import is_measure, is_rounded, is_same, quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Number, Phase
@@ -270,17 +270,6 @@ class ToldAgain:
         )
 
 
-def is_rounded(full: float, printed: float) -> bool:
-    """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
-    _, _, decimals = repr(printed).partition(".")
-    return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
-
-
-def _is_same(now: float, before: float | None) -> bool:
-    """Whether a value is told again, perhaps with fewer decimals."""
-    return before is not None and (is_rounded(now, before) or is_rounded(before, now))
-
-
 class Evaluated:
     """What was evaluated since training was last seen, and how it was called."""
 
@@ -309,7 +298,11 @@ class Evaluated:
         self.is_behind_training = self._trained is not None
 
     def told_apart(self, whose: str) -> str:
-        """``Validation`` or ``Test`` of a heading, where those before it were of the other."""
+        """``Validation`` or ``Test`` of a heading, where those before it were of the other; what is below ``Training``
+        is none of an evaluation's."""
+        if whose == "Training":
+            self._names.clear()
+            return ""
         self._first_headed = self._first_headed or whose
         return "" if whose == self._first_headed else whose
 
@@ -342,7 +335,7 @@ class Evaluated:
             return reading
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
         known = [one for name in told for one in self._extremes.get(name, ())]
-        again = {name for one in known for name, now in told.items() if _is_same(now, one.get(name))}
+        again = {name for one in known for name, now in told.items() if is_same(now, one.get(name))}
         if (again or len(told) > 1) and any(
             all(told[name] == one.get(name) for name in told.keys() - again) for one in known
         ):

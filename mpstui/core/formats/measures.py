@@ -229,6 +229,17 @@ def _in_one_spelling(words: list[str]) -> list[str]:
     return parts
 
 
+def is_rounded(full: float, printed: float) -> bool:
+    """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
+    _, _, decimals = repr(printed).partition(".")
+    return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
+
+
+def is_same(now: float, before: float | None) -> bool:
+    """Whether a value is told again, perhaps with fewer decimals."""
+    return before is not None and (is_rounded(now, before) or is_rounded(before, now))
+
+
 def looks_measured(value: float) -> bool:
     """Whether a value has more digits than a person types: settings are round."""
     digits = f"{abs(value):.6g}".partition("e")[0].replace(".", "").strip("0")

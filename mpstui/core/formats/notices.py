@@ -272,7 +272,7 @@ class Announcement(NamedTuple):
     of_samples: bool = False
     """It says how much there is: before anything was trained that is the size of a set."""
     whose: str = ""
-    """``Validation`` or ``Test``, where it says that it is either: both have curves of their own."""
+    """``Validation`` or ``Test``, where it says that it is either: both have curves of their own; or ``Training``."""
 
 
 def is_heading(reading: LineReading) -> bool:
@@ -340,7 +340,7 @@ def announced(line: str) -> Announcement | None:
         return None
     phase, epoch = Phase.EVAL if evaluation else Phase.TRAIN, parse_count(numbered["epoch"]) if numbered else None
     validates, tests = (not known.isdisjoint(words) for known in (_VALIDATION_WORDS, TEST_WORDS))
-    whose = "" if validates == tests else "Validation" if validates else "Test"
+    whose = ("Training" if training else "") if validates == tests else "Validation" if validates else "Test"
     return Announcement(phase, of_epoch or _UNDER_WAY.search(line) is not None, epoch, whose=whose)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from .evaluations import is_rounded
+from .measures import is_rounded
 from .points import Counters, LineReading, MetricPoint, Number, Phase
 
 

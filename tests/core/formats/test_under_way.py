@@ -133,6 +133,8 @@ def test_where_training_stands_at_an_evaluation_is_no_part_of_one() -> None:
     [
         "[ Epoch {n} ]\n (Training)  ppl: 8.2{n}, accuracy: 40.{n} %\n (Validation) ppl: 9.2{n}, accuracy: 38.{n} %\n",
         "Epoch {n}\nTraining: accuracy 40.{n} ppl 8.2{n}\nValidation: accuracy 38.{n} ppl 9.2{n}\n",
+        "Epoch {n}\nTraining:\n  accuracy: 40.{n}\nTesting:\n  accuracy: 38.{n}\n",
+        "Epoch {n}\n--- Train ---\naccuracy 40.{n}\n--- Dev ---\naccuracy 38.{n}\n",
         "Epoch {n}\ntrain: accuracy=40.{n}, ppl=8.2{n}\nval: accuracy=38.{n}, ppl=9.2{n}\n",
     ],
 )
