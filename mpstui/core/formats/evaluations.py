@@ -125,7 +125,7 @@ class Banner(NamedTuple):
         # Where no total is told, a step behind those that were trained is the evaluation's own.
         is_own = not same_plan if steps is not None else step is not None and step < or_zero(current.shown_step)
         own_count = None if step is None or not is_own else (step, math.inf if steps is None else steps)
-        evaluated = self._named(_as_evaluation(reading, held, own_count))
+        evaluated = self._named(as_evaluation(reading, held, own_count))
         return evaluated, self._replace(told=self.told or not (trained or step))
 
     def _named(self, reading: LineReading) -> LineReading:
@@ -164,54 +164,10 @@ def as_validation(reading: LineReading) -> LineReading:
     if reading.loss is None or is_of_steps or not TRAIN_WORDS.isdisjoint(words_of(name)):
         return reading
     measures = {("val_loss" if told == name else told): value for told, value in reading.metrics.items()}
-    return _as_evaluation(replace(reading, metrics={**measures, "val_loss": reading.loss}), reading.counters, None)
+    return as_evaluation(replace(reading, metrics={**measures, "val_loss": reading.loss}), reading.counters, None)
 
 
-class DrawnEvaluation:
-    """The bar of an evaluation, below which a loop for both prints what it prints below that of training."""
-
-    def __init__(self) -> None:
-        self._is_newest = False
-        self._trained = NOWHERE
-        """Of the bar that last showed a loss of training."""
-
-    def of(self, reading: LineReading, series: LossSeries | None) -> LineReading:
-        """The reading as one of the evaluation, where its step lies behind what the epoch has trained already.
-
-        A bar may be cleared before it is full: that one was drawn last does not say that its loop goes on.
-
-        Args:
-            series: of the loss of the reading, if it has had losses in this run.
-        """
-        if reading.bar:
-            reading = self._of_bar(reading)
-            self._is_newest = reading.phase is Phase.EVAL
-        step, trained = reading.counters.shown_step, series.counters if series is not None else NOWHERE
-        if not self._is_newest or reading.bar or reading.phase is Phase.EVAL or step is None:
-            return reading
-        if (
-            reading.counters.epoch is None
-            or reading.counters.epoch != trained.epoch
-            or step >= or_zero(trained.shown_step)
-        ):
-            return reading
-        steps = reading.counters.shown_steps
-        return _as_evaluation(reading, NOWHERE, (step, math.inf if steps is None else steps))
-
-    def _of_bar(self, reading: LineReading) -> LineReading:
-        """A bar of another length than that of the epoch's training is an evaluation's, where it shows values of one
-        and no loss of training. Both may be described by the epoch alone; training's may show the last evaluation."""
-        if reading.loss is not None:
-            self._trained = reading.counters
-        now, trained = reading.counters, self._trained
-        if reading.loss is not None or reading.phase is Phase.EVAL or not reading.eval_metrics:
-            return reading
-        if now.epoch is None or now.epoch != trained.epoch or now.epoch_steps in (None, trained.epoch_steps):
-            return reading
-        return _as_evaluation(reading, NOWHERE, (or_zero(now.epoch_step), or_zero(now.epoch_steps)))
-
-
-def _as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
+def as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
     """The reading with all its values measured by an evaluation, which may be under way."""
     evaluated = {**reading.metrics, **reading.eval_metrics}
     return replace(
@@ -265,7 +221,7 @@ class ToldAgain:
         if not whose:
             return reading
         return replace(
-            _as_evaluation(reading, NOWHERE, None),
+            as_evaluation(reading, NOWHERE, None),
             eval_metrics={f"{whose} {one}": value for one, value in others.items()},
         )
 
@@ -355,7 +311,7 @@ class Evaluated:
         """What is measured behind the end of training, or without a counter and a loss of it, is the evaluation's."""
         reading = self._without_known(self._told_again.of(reading))
         if self._belongs_behind(reading):
-            return _as_evaluation(reading, NOWHERE, None)
+            return as_evaluation(reading, NOWHERE, None)
         if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
             is_known = quantity(reading.loss_name)[1] in self._names
             reading = replace(reading, loss=None, series="") if is_known else replace(reading, phase=Phase.TRAIN)

@@ -14,7 +14,7 @@ from .bars import BarBook
 from .ends import Ends, PlannedTotals
 from .epoch_passes import EpochPasses
 from .epoch_steps import EpochSteps
-from .evaluations import Banner, DrawnEvaluation, Evaluated, as_validation
+from .evaluations import Banner, Evaluated, as_validation
 from .facts import Fact
 from .groups import Groups
 from .launches import Launches
@@ -23,7 +23,7 @@ from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
-from .under_way import UnderWay
+from .under_way import DrawnEvaluation, UnderWay
 
 
 class Tracker:

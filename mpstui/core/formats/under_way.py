@@ -9,8 +9,83 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from .evaluations import as_evaluation
+from .loss_series import LossSeries, or_zero
 from .measures import is_rounded
-from .points import Counters, LineReading, MetricPoint, Number, Phase
+from .points import NOWHERE, Counters, LineReading, MetricPoint, Number, Phase
+
+
+class DrawnEvaluation:
+    """The bar of an evaluation, below which a loop for both prints what it prints below that of training."""
+
+    def __init__(self) -> None:
+        self._is_newest = False
+        self._trained = NOWHERE
+        """Of the bar that last showed a loss of training."""
+        self._first: LineReading | None = None
+        """That bar, since a line has told an epoch."""
+        self._headed = False
+        """Whether any line has."""
+
+    def of(self, reading: LineReading, series: LossSeries | None) -> LineReading:
+        """The reading as one of the evaluation, where its step lies behind what the epoch has trained already.
+
+        A bar may be cleared before it is full: that one was drawn last does not say that its loop goes on.
+
+        Args:
+            series: of the loss of the reading, if it has had losses in this run.
+        """
+        if not reading.bar and reading.counters.epoch is not None:
+            self._first, self._headed = None, True
+        if reading.bar:
+            reading = self._of_bar(reading)
+            self._is_newest = reading.phase is Phase.EVAL
+        step, trained = reading.counters.shown_step, series.counters if series is not None else NOWHERE
+        if not self._is_newest or reading.bar or reading.phase is Phase.EVAL or step is None:
+            return reading
+        if (
+            reading.counters.epoch is None
+            or reading.counters.epoch != trained.epoch
+            or step >= or_zero(trained.shown_step)
+        ):
+            return reading
+        steps = reading.counters.shown_steps
+        return as_evaluation(reading, NOWHERE, (step, math.inf if steps is None else steps))
+
+    def _of_bar(self, reading: LineReading) -> LineReading:
+        """A bar of another length than that of the epoch's training is an evaluation's, where it shows values of one
+        and no loss of training. Both may be described by the epoch alone; training's may show the last evaluation."""
+        if self._is_second(reading):
+            return as_evaluation(
+                reading, NOWHERE, (or_zero(reading.counters.shown_step), or_zero(reading.counters.shown_steps))
+            )
+        if reading.loss is not None:
+            self._trained, self._first = reading.counters, reading
+        now, trained = reading.counters, self._trained
+        if reading.loss is not None or reading.phase is Phase.EVAL or not reading.eval_metrics:
+            return reading
+        if now.epoch is None or now.epoch != trained.epoch or now.epoch_steps in (None, trained.epoch_steps):
+            return reading
+        return as_evaluation(reading, NOWHERE, (or_zero(now.epoch_step), or_zero(now.epoch_steps)))
+
+    def _is_second(self, reading: LineReading) -> bool:
+        """Whether a bar that says not what it does is the shorter one of two in an epoch that show the same.
+
+        The other one must be done, as far as a bar is drawn.
+        """
+        first, now = self._first, reading.counters
+        if (
+            first is None
+            or reading.loss is None
+            or reading.loss_name != first.loss_name
+            or reading.series == first.series
+        ):
+            return False
+        trained, long = first.counters, or_zero(first.counters.shown_steps)
+        is_done = 2 * or_zero(trained.shown_step) >= long
+        same = now.epoch == trained.epoch and (self._headed or now.epoch is not None)
+        same = same and reading.metrics.keys() == first.metrics.keys()
+        return same and is_done and 0 < or_zero(now.shown_steps) < long
 
 
 @dataclass(slots=True)

@@ -153,6 +153,34 @@ def test_how_long_an_evaluation_took_is_no_metric() -> None:
     assert reader.summary().metrics == ("Validation ppl",)
 
 
+@pytest.mark.parametrize("heads", ["Epoch: {n}\n", "Epoch {n}/4\n"])
+def test_a_shorter_bar_of_the_same_epoch_that_shows_the_same_is_an_evaluation(heads: str) -> None:
+    """Neither bar is described; both show a running mean of what the other one shows."""
+    reader = LogReader()
+    points = []
+    for n in range(4):
+        trained = "".join(_bar(32 * k, 256, f"bpd=2.{n}{k}, loss=1.{n}{k}") for k in range(1, 9)) + "\n"
+        evaluated = "".join(_bar(32 * k, 96, f"bpd=1.{n}{k}, loss=0.{n}{k}") for k in range(1, 4)) + "\n"
+        points += reader.feed((heads.format(n=n) + trained + evaluated + "Saving...\n").encode())
+    points += reader.close()
+    assert [(point.epoch, dict(point.eval_metrics)) for point in points if point.eval_metrics] == [
+        (n, {"val bpd": float(f"1.{n}3"), "val loss": float(f"0.{n}3")}) for n in range(4)
+    ]
+    assert min(point.metrics["bpd"] for point in points if "bpd" in point.metrics) >= 2
+    assert min(point.loss for point in points if point.loss is not None) >= 1
+
+
+def test_a_shorter_bar_of_an_epoch_of_its_own_is_no_evaluation() -> None:
+    """Another task is trained on fewer batches."""
+    tasks = [(1, 256), (2, 256), (3, 96), (4, 96)]
+    text = "".join(
+        f"Epoch: {n}\n" + "".join(_bar(32 * k, size, f"loss=1.{n}{k}") for k in range(1, size // 32 + 1)) + "\n"
+        for n, size in tasks
+    )
+    reader = LogReader()
+    assert not any(point.eval_metrics for point in [*reader.feed(text.encode()), *reader.close()])
+
+
 def _bar(done: int, total: int, shown: str) -> str:
     return f"{100 * done // total:3d}%|{'█' * done:4}| {done}/{total} [00:01<00:02, 2.0it/s, {shown}]\r"
 
