@@ -18,7 +18,11 @@ class _Pass:
     """One iteration over a loader."""
 
     def __init__(self, iterator: Any, loader: Any, torch: Any) -> None:
-        self.iterator = weakref.ref(iterator)
+        self.iterator, self.loader = weakref.ref(iterator), weakref.ref(loader)
+        self.is_straight = False
+        """Right behind another pass that was trained on, to its end."""
+        self.begins = 1
+        """How many epochs begin with it."""
         self.length: int | None = None
         self.size: int | None = None
         """Samples of the data, where the loader does not know its length."""
@@ -64,6 +68,53 @@ class _Pass:
         return self.batches == self.length and self.batches > _MOST_AHEAD + self.steps * max(1, passes_per_step)
 
 
+class _Round:
+    """The loaders that feed one epoch in turn, as one for sentences of each length: each is read to its end, and where
+    one of them comes again the next epoch begins.
+
+    Loaders that a program makes anew for each epoch do not live side by side.
+    """
+
+    def __init__(self) -> None:
+        self._passes: list[_Pass] = []
+        """Of the present epoch."""
+        self._is_alone = False
+        """A loader has come twice in a row: each pass is an epoch."""
+        self.whole: int | None = None
+        """The batches of an epoch of several loaders, once one has been seen."""
+
+    @property
+    def is_of_many(self) -> bool:
+        """Whether the present epoch is made of the passes of several loaders, as far as is known."""
+        return len(self._passes) > 1 or self.whole is not None
+
+    @property
+    def steps(self) -> int:
+        """Those of the present epoch."""
+        return sum(one.steps for one in self._passes)
+
+    def has_trained(self, network: int) -> bool:
+        """Whether a network was trained on the passes before the newest."""
+        return any(network in one.networks for one in self._passes[:-1])
+
+    def begins(self, fed: _Pass, network: int) -> int:
+        """How many epochs of a network begin with the first step of a pass."""
+        passes, loader = self._passes, fed.loader()
+        loaders = [one.loader() for one in passes]
+        again = loader is not None and any(one is loader for one in loaders)
+        beside = bool(passes) and loader is not None and None not in loaders and network in passes[-1].networks
+        if beside and not again and not self._is_alone and fed.is_straight:
+            passes.append(fed)
+            return 0
+        missed = 0
+        if again and loaders[-1] is loader and self.whole is None:
+            self._is_alone, missed = True, len(passes) - 1  # what was taken for the first epoch were several
+        lengths = [one.length for one in passes if one.length is not None]
+        self.whole = sum(lengths) if again and len(lengths) == len(passes) > 1 and not self._is_alone else None
+        self._passes = [fed]
+        return 1 + missed
+
+
 class Passes:
     """Finds out which loader feeds the training, and counts its epochs."""
 
@@ -75,6 +126,7 @@ class Passes:
         self._left: _Pass | None = None
         """The one that the newest batch has left behind."""
         self._trained: _Pass | None = None
+        self._round = _Round()
         self._begun: dict[int, int] = {}
         """Epochs by network."""
         self._are_epochs = self._are_whole = True
@@ -107,6 +159,7 @@ class Passes:
         found.batches += 1
         if found.batches == 1:
             found.measure(batch)
+            found.is_straight = before is not None and before is self._trained and before.batches == before.length
         return found is not before is not None and before.batches == before.length
 
     @property
@@ -145,7 +198,10 @@ class Passes:
         fed.batches_of_steps = fed.batches
         if network not in fed.networks and not fed.was_only_read:
             fed.networks.add(network)
-            self._begun[network] = self._begun.get(network, 0) + 1
+            if len(fed.networks) == 1:
+                fed.begins = self._round.begins(fed, network)
+            first = fed.begins or not self._round.has_trained(network)
+            self._begun[network] = self._begun.get(network, 0) + first
             fed.epoch = max(fed.epoch, self._begun[network])
         if fed is before:
             return
@@ -168,6 +224,8 @@ class Passes:
         if fed is None or not fed.length or fed.is_endless or fed.was_only_read or not self._are_whole:
             return None
         every = max(1, passes_per_step)
+        if self._round.is_of_many:
+            return None if self._round.whole is None else -(-self._round.whole // every)
         if self._carries_rest:
             return fed.length * fed.epoch // every - fed.length * (fed.epoch - 1) // every
         whole, rest = divmod(fed.length, every)
@@ -196,7 +254,8 @@ class Passes:
         if fed.was_only_read:  # the first beat had believed it
             return dict.fromkeys(("epoch", "epochs", "epoch_step", "epoch_steps", "epoch_batches", "batch_size"))
         every, steps = max(1, passes_per_step), self.epoch_steps(passes_per_step)
-        if steps is not None and (fed.steps > steps or fed.steps * every > fed.batches + every):
+        done = self._round.steps if self._round.is_of_many else fed.steps
+        if steps is not None and (done > steps or fed.steps * every > fed.batches + every):
             steps = None  # several steps per batch
         if epochs_before is None and steps_before and steps and steps_before % steps == 0:
             whole = steps_before // steps
@@ -209,7 +268,7 @@ class Passes:
         return {
             "epoch": epoch,
             "epochs": others[0] if alike and epoch is not None else None,
-            "epoch_step": fed.steps if steps and self._are_epochs else None,
+            "epoch_step": done if steps and self._are_epochs else None,
             "epoch_steps": steps if self._are_epochs else None,
             "epoch_batches": fed.length if self._carries_rest and steps and self._are_epochs else None,
             "batch_size": fed.batch_size,

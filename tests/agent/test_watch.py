@@ -149,6 +149,39 @@ def test_the_pass_after_a_validation_is_the_next_epoch(tmp_path: Path, says_eval
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [12, 3, 4, 4]
 
 
+CHAINED = "for epoch in range(3):\n    for batch in chain.from_iterable(loaders): step()\n"
+IN_TURN = "for loader in loaders:\n    for epoch in range(2):\n        for batch in loader: step()\n"
+WARMED = "for loader in loaders[:2] + loaders[1:2] * 2:\n    for batch in loader: step()\n"
+VALIDATED = (
+    "for epoch in range(2):\n    for loader in loaders:\n"
+    "        for batch in loader: step()\n"
+    "        for batch in DataLoader(x): pass\n"
+)
+ANEW = "for epoch in range(4):\n    loader = DataLoader(x, batch_size=8)\n    for batch in loader: step()\n"
+
+
+@pytest.mark.parametrize(
+    ("loop", "place"),
+    [
+        (CHAINED, (36, 3, 12, 12)),
+        (IN_TURN, (24, 6, 4, 4)),  # one after another, each for some epochs
+        (WARMED, (16, 4, 4, 4)),
+        (VALIDATED, (24, 6, 4, 4)),
+        (ANEW, (16, 4, 4, 4)),
+    ],
+)
+def test_loaders_that_feed_one_epoch_in_turn_make_one_epoch(
+    tmp_path: Path, loop: str, place: tuple[int, int, int, int]
+) -> None:
+    """As one loader for the sentences of each length does."""
+    script = SCRIPT + (
+        "from itertools import chain\nfrom torch.utils.data import DataLoader\n"
+        "loaders = [DataLoader(x, batch_size=8) for _ in range(3)]\n"
+    )
+    last = ran(script + loop, tmp_path)[1]
+    assert tuple(last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")) == place
+
+
 def test_a_loader_that_only_gave_the_data_is_no_epoch_of_the_steps(tmp_path: Path) -> None:
     """Also where the first beat had believed it."""
     script = SCRIPT + (
