@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 _MOST_POINTS = 1000
 _MOST_NAMES = 500
-_SEEN_ANYWAY = frozenset(("loss", "lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
+_SEEN_ANYWAY = frozenset(("lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
+_OTHER_NAMES = {"loss": "train/loss"}
+"""The agent's own samples are called so; where the values are the same, the reader makes one curve of both."""
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
 """``--total-timesteps 20000``: environment steps are counted if the program logs by such steps."""
@@ -50,7 +52,7 @@ class Scalars:
         self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
     ) -> None:
         """After ``SummaryWriter.add_scalar``, which has already waited for the value."""
-        watch, name = self._watch, str(tag)
+        watch, name = self._watch, _OTHER_NAMES.get(str(tag), str(tag))
         if watch.trainer is not None and watch.trainer != self.read:
             return  # the framework reports it
         step = int(global_step) if global_step is not None else None

@@ -527,6 +527,7 @@ def test_what_is_written_for_tensorboard_are_points_at_the_steps_of_the_run(tmp_
     ]
     assert [one["before"] for one in points if "before" in one] == [1.0]
     assert not any(one.get("loss") == 9.0 or "self" in one for one in points)
+    assert [one["train/loss"] for one in points if "train/loss" in one] == [9.0] * 3, "each, beside the agent's samples"
 
 
 def test_what_waits_for_a_beat_has_the_time_at_which_it_was_written(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ _FEWEST_COMPARED, _MOST_COMPARED = 3, 100
 """Points of two curves that are compared to tell whether the curves are one."""
 _ENOUGH_DECIMALS, _NEAR = 3, 0.005
 """Values with fewer decimals must also be within this share of each other."""
+_MOST_ALIKE = 0.5
+"""The share of different values, at least, among those of a curve that is compared at other steps."""
 _FEW_POINTS, _MANY_TIMES = 60, 8
 """A printed loss or learning rate with fewer points than this gives way to one seen this many times as often."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
@@ -137,12 +139,21 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
     if one.evaluation != other.evaluation:
         return False
     if abs(one.count - other.count) <= 1 and abs(len(one.values) - len(other.values)) <= 1:
-        pairs = list(zip(one.values, other.values, strict=False))  # the newest may not have come to both
-    elif one.axis == other.axis or {one.axis, other.axis} <= _STEPS:
-        pairs = list(_at_the_same(*sorted((one, other), key=lambda view: view.count)))
-    else:
+        return _are_the_same(
+            list(zip(one.values, other.values, strict=False)), 1 if one.evaluation else _FEWEST_COMPARED
+        )
+    if one.axis != other.axis and not {one.axis, other.axis} <= _STEPS:
         return False
-    if len(pairs) < (1 if one.evaluation else _FEWEST_COMPARED):
+    fewer, more = sorted((one, other), key=lambda view: view.count)
+    if _are_the_same(list(_at_the_same(fewer, more)), 1 if one.evaluation else _FEWEST_COMPARED):
+        return True
+    # What is told before a step is made stands at the one before; a curve that hardly changes fits anywhere.
+    varies = len(set(fewer.values)) > _MOST_ALIKE * len(fewer.values)
+    return varies and any(_are_the_same(list(_at_the_same(fewer, more, by)), _FEWEST_COMPARED) for by in (1, -1))
+
+
+def _are_the_same(pairs: list[tuple[float, float]], fewest: int) -> bool:
+    if len(pairs) < fewest:
         return False
     pairs = [pair for pair in pairs[:: max(1, len(pairs) // _MOST_COMPARED)] if all(map(math.isfinite, pair))]
     decimals = min((max(map(_decimals, column)) for column in zip(*pairs, strict=True)), default=None)
@@ -156,10 +167,11 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
     )
 
 
-def _at_the_same(fewer: SeriesView, more: SeriesView) -> Iterator[tuple[float, float]]:
+def _at_the_same(fewer: SeriesView, more: SeriesView, by: int = 0) -> Iterator[tuple[float, float]]:
+    """The values of both at the same steps, those of the second at so many steps before."""
     for x, value in zip(fewer.x, fewer.values, strict=True):
-        place = bisect_left(more.x, x)
-        if place < len(more.x) and more.x[place] == x:
+        place = bisect_left(more.x, x - by)
+        if place < len(more.x) and more.x[place] == x - by:
             yield value, more.values[place]
 
 

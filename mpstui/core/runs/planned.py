@@ -20,7 +20,7 @@ _LIKELY = ("epoch", "step", "iter", "itrs", "update")
 _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations?|iters?|itrs?))"
 )
-"""Names that say no more than "so many epochs", of which there are too many for a list: ``max_num_epochs``, ``n_iter``."""
+"""Names that say no more than "so many epochs", too many for a list: ``max_num_epochs``, ``n_iter``."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
 """Whole numbers by name: a plan needs no other part of YAML, nor of what ``configparser`` reads."""

@@ -190,6 +190,20 @@ def test_what_is_printed_and_written_for_tensorboard_under_other_names_is_one_cu
     run.release()
 
 
+@pytest.mark.parametrize(("late", "curves"), [(0, 1), (1, 1), (2, 2)])
+def test_what_is_written_before_a_step_is_made_is_the_loss_of_that_step(home: Home, late: int, curves: int) -> None:
+    """A program may write each step's loss before it makes the step; the agent sees some of them, once it is made."""
+    run = run_of(home)
+    losses = [round(1 + (step * 37 % 41) / 83, 6) for step in range(1, 41)]
+    run.beat(step=40, loss=losses[-1], metrics={"train/loss": losses[-1]}, **AGENT)
+    for step, loss in enumerate(losses, 1):
+        run.points({"time": NOW, "attempt": 1, "step": step - late, "train/loss": loss})
+        run.points(*[{"time": NOW, "attempt": 1, "step": step, "loss": loss}] * (step % 8 == 0))
+    found = {name: view.count for name, view in both(home, run)[1].series.items() if "loss" in name}
+    assert found == ({"loss": 40} if curves == 1 else {"loss": 5, "train/loss": 40})
+    run.release()
+
+
 def test_what_is_written_for_tensorboard_in_a_group_is_the_curve_that_is_printed(home: Home) -> None:
     run = run_of(home)
     told = {"data/n100": 0.0, "data/flat": 0.0, "critic/n100": 0.0}
