@@ -20,6 +20,8 @@ _ENOUGH_DECIMALS, _NEAR = 3, 0.005
 """Values with fewer decimals must also be within this share of each other."""
 _MOST_ALIKE = 0.5
 """The share of different values, at least, among those of a curve that is compared at other steps."""
+_CHANCE = 0.02
+"""Of values in no order, the share that may be another curve's by chance."""
 _FEW_POINTS, _MANY_TIMES = 60, 8
 """A printed loss or learning rate with fewer points than this gives way to one seen this many times as often."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
@@ -44,7 +46,7 @@ class JoinedCurves:
             counted_by: whose steps are those of the run; None: the same one's.
         """
         found = self._of_all(told, lead, counted_by)
-        found = self._once(found, [witness for witness, _ in told]) if told[0][0] == "agent" else found
+        found = self._once(found, told) if told[0][0] == "agent" else found
         return {n: view if view.name == n else self._renamed(view, n, view.axis) for n, view in found.items()}
 
     def _of_all(
@@ -78,10 +80,12 @@ class JoinedCurves:
                 found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
         return found
 
-    def _once(self, found: dict[str, SeriesView], witnesses: Sequence[str]) -> dict[str, SeriesView]:
+    def _once(
+        self, found: dict[str, SeriesView], told: Sequence[tuple[str, Mapping[str, SeriesView]]]
+    ) -> dict[str, SeriesView]:
         """Without curves that a name calls the same as another one and whose values say so too: a program may print
         ``Batch loss`` and write ``train/loss`` for TensorBoard, where the agent sees the loss itself."""
-        alike: dict[tuple[str, str], list[str]] = {}
+        witnesses, alike = [witness for witness, _ in told], dict[tuple[str, str], list[str]]()
         for name in found if len(found) > 1 else ():
             plain = next((cut for one in witnesses if (cut := name.removesuffix(f" ({one})")) != name), name)
             group, _, bare = plain.rpartition("/")
@@ -89,6 +93,8 @@ class JoinedCurves:
                 plain = bare  # ``data/n100`` beside the ``n100`` that is printed
             names = alike.setdefault(_measured(plain), [])
             names.insert(0 if name == plain else len(names), name)  # the name without its witness is kept
+        for name in self._named_by_variables(found, told):
+            alike[name, ""] = [*(one for one in found if one not in told[0][1]), name]
         kept = dict(found)
         for names in alike.values():
             for name in names[1:]:
@@ -98,6 +104,14 @@ class JoinedCurves:
                     more = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
                     kept[first] = self._of_the_program(more, mine.told_by, other.told_by)
         return kept
+
+    def _named_by_variables(
+        self, found: Mapping[str, SeriesView], told: Sequence[tuple[str, Mapping[str, SeriesView]]]
+    ) -> list[str]:
+        """The losses of networks that take turns, which the agent calls as the program does, and not as it prints them:
+        ``errG`` beside ``Loss_G``."""
+        own = [name for name in told[0][1] if name in found and "/" not in name and name not in ("loss", "lr")]
+        return [name for name in own if not found[name].evaluation and _varies(found[name])] if len(told) > 1 else []
 
     def _of_the_program(self, view: SeriesView, *tellers: str) -> SeriesView:
         """The curve that stands for two: what the agent has seen and the program tells too is the program's."""
@@ -138,18 +152,36 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
     """Whether one of them has the values of the other, perhaps with fewer digits, wherever both have any."""
     if one.evaluation != other.evaluation:
         return False
+    fewest = 1 if one.evaluation else _FEWEST_COMPARED
     if abs(one.count - other.count) <= 1 and abs(len(one.values) - len(other.values)) <= 1:
-        return _are_the_same(
-            list(zip(one.values, other.values, strict=False)), 1 if one.evaluation else _FEWEST_COMPARED
-        )
+        pairs = list(zip(one.values, other.values, strict=False))  # the newest may not have come to both
+        if _are_the_same(pairs, fewest):
+            return True
     if one.axis != other.axis and not {one.axis, other.axis} <= _STEPS:
         return False
     fewer, more = sorted((one, other), key=lambda view: view.count)
-    if _are_the_same(list(_at_the_same(fewer, more)), 1 if one.evaluation else _FEWEST_COMPARED):
+    if _are_the_same(list(_at_the_same(fewer, more)), fewest):
         return True
     # What is told before a step is made stands at the one before; a curve that hardly changes fits anywhere.
-    varies = len(set(fewer.values)) > _MOST_ALIKE * len(fewer.values)
-    return varies and any(_are_the_same(list(_at_the_same(fewer, more, by)), _FEWEST_COMPARED) for by in (1, -1))
+    return _varies(fewer) and _are_the_same(_nearest(fewer, more), _FEWEST_COMPARED)
+
+
+def _nearest(fewer: SeriesView, more: SeriesView) -> list[tuple[float, float]]:
+    """The different values of one, and of each the nearest of the other: one of two networks may be at rest while the
+    other one makes steps."""
+    known = sorted(filter(math.isfinite, more.values))
+    apart = 10.0 ** -max(map(_decimals, known[:_MOST_COMPARED]), default=0)
+    if not known or len(known) * apart > _CHANCE * (known[-1] - known[0]):
+        return []  # one of so many would be near any value
+    return [
+        (value, min(known[max(0, place - 1) : place + 1], key=lambda one: abs(one - value)))
+        for value in dict.fromkeys(filter(math.isfinite, fewer.values))
+        for place in (bisect_left(known, value),)
+    ]
+
+
+def _varies(view: SeriesView) -> bool:
+    return len(set(view.values)) > _MOST_ALIKE * len(view.values)
 
 
 def _are_the_same(pairs: list[tuple[float, float]], fewest: int) -> bool:
@@ -167,11 +199,10 @@ def _are_the_same(pairs: list[tuple[float, float]], fewest: int) -> bool:
     )
 
 
-def _at_the_same(fewer: SeriesView, more: SeriesView, by: int = 0) -> Iterator[tuple[float, float]]:
-    """The values of both at the same steps, those of the second at so many steps before."""
+def _at_the_same(fewer: SeriesView, more: SeriesView) -> Iterator[tuple[float, float]]:
     for x, value in zip(fewer.x, fewer.values, strict=True):
-        place = bisect_left(more.x, x - by)
-        if place < len(more.x) and more.x[place] == x - by:
+        place = bisect_left(more.x, x)
+        if place < len(more.x) and more.x[place] == x:
             yield value, more.values[place]
 
 

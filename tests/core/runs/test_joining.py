@@ -190,14 +190,37 @@ def test_what_is_printed_and_written_for_tensorboard_under_other_names_is_one_cu
     run.release()
 
 
-@pytest.mark.parametrize(("late", "curves"), [(0, 1), (1, 1), (2, 2)])
-def test_what_is_written_before_a_step_is_made_is_the_loss_of_that_step(home: Home, late: int, curves: int) -> None:
+def test_what_the_agent_calls_by_a_variable_is_the_curve_that_is_printed_with_its_values(home: Home) -> None:
+    """The generator makes a step at every fourth of the critic's, and rests in between."""
+    run = run_of(home)
+    real = [round(1 + (step * 37 % 41) / 83, 6) for step in range(48)]
+    other = [round(2 + (step * 31 % 47) / 97, 6) for step in range(48)]
+    for step in range(1, 49):
+        held = real[(step - 1) // 4 * 4]
+        told = {"errG": held, "errD_fake": other[step - 1]}
+        if step % 5 == 0:
+            run.points({"time": NOW, "attempt": 1, "step": step, **told})
+            run.beat(step=step, loss=None, metrics=told, **AGENT)
+        if step % 4 == 1:
+            run.output(f"[0/3][{step - 1}/48] Loss_D: {other[step - 1] - 0.5:.6f} Loss_G: {real[step - 1]:.6f}\n")
+    assert {name for name in both(home, run)[1].series if "err" in name or "Loss" in name} == {
+        "Loss_D",
+        "Loss_G",
+        "errD_fake",
+    }
+    run.release()
+
+
+@pytest.mark.parametrize(("late", "other", "curves"), [(0, 0.0, 1), (1, 0.0, 1), (1, 0.004, 2)])
+def test_what_is_written_before_a_step_is_made_is_the_loss_of_that_step(
+    home: Home, late: int, other: float, curves: int
+) -> None:
     """A program may write each step's loss before it makes the step; the agent sees some of them, once it is made."""
     run = run_of(home)
     losses = [round(1 + (step * 37 % 41) / 83, 6) for step in range(1, 41)]
     run.beat(step=40, loss=losses[-1], metrics={"train/loss": losses[-1]}, **AGENT)
     for step, loss in enumerate(losses, 1):
-        run.points({"time": NOW, "attempt": 1, "step": step - late, "train/loss": loss})
+        run.points({"time": NOW, "attempt": 1, "step": step - late, "train/loss": loss + other})
         run.points(*[{"time": NOW, "attempt": 1, "step": step, "loss": loss}] * (step % 8 == 0))
     found = {name: view.count for name, view in both(home, run)[1].series.items() if "loss" in name}
     assert found == ({"loss": 40} if curves == 1 else {"loss": 5, "train/loss": 40})
