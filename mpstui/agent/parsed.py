@@ -8,6 +8,8 @@ from typing import Any, Optional
 
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
 """Names that say no more than "so many epochs": ``num_epochs``, ``nEpochs``; no ``warmup_epochs``."""
+_LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
+"""Names of the epoch to end with (``stop_epoch``, next to a ``start_epoch``), or of their number (``nepoch``)."""
 _BATCH_SIZE = re.compile(r"(?i)(?:(?:train|training|mini)_?)?(?:batch_?size|bsz?)")
 """Names of the size of a training's batches; no ``test_batch_size``."""
 
@@ -29,22 +31,24 @@ class ParsedArguments:
     @property
     def epochs(self) -> Optional[int]:
         """The epochs that are planned; None if nothing or several numbers are called so."""
-        return self._called(_EPOCHS)
+        return self._called(_EPOCHS, _LAST_EPOCH)
 
     @property
     def batch_size(self) -> Optional[int]:
         """The size of a batch; None if nothing or several numbers are called so."""
         return self._called(_BATCH_SIZE)
 
-    def _called(self, name: re.Pattern[str]) -> Optional[int]:
+    def _called(self, *names: re.Pattern[str]) -> Optional[int]:
+        """The number that is called so; a later name counts where no argument has an earlier one."""
         named = [vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
         if not named:
-            return self._known.get(name)
+            return self._known.get(names[0])
+        told = [(word, value) for each in named for word, value in each.items()]
+        called = next((name for name in names if any(name.fullmatch(word) for word, _ in told)), names[0])
         found = {
             int(value)
-            for names in named
-            for word, value in names.items()
-            if type(value) in (int, float) and value > 0 and value == int(value) and name.fullmatch(word)
+            for word, value in told
+            if type(value) in (int, float) and value > 0 and value == int(value) and called.fullmatch(word)
         }
-        self._known[name] = found.pop() if len(found) == 1 else None
-        return self._known[name]
+        self._known[names[0]] = found.pop() if len(found) == 1 else None
+        return self._known[names[0]]

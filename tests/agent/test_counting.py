@@ -743,9 +743,9 @@ def test_after_a_resume_an_epoch_is_told_where_it_is_known(
     assert passes.facts(1, before, epochs, epoch_saved=saved)["epoch"] == epoch
 
 
-def _parsed(words: str, **changed: Any) -> tuple[ParsedArguments, argparse.Namespace]:
+def _parsed(words: str, called: str = "--epochs", **changed: Any) -> tuple[ParsedArguments, argparse.Namespace]:
     parser = argparse.ArgumentParser()
-    parser.add_argument("-nep", "--epochs", type=int, default=100)
+    parser.add_argument("-nep", called, type=int, default=100)
     parser.add_argument("--warmup_epochs", type=int, default=5)
     parser.add_argument("-bs", "--batchSize", type=int, default=16)
     parser.add_argument("--test-batch-size", type=int, default=100)
@@ -778,6 +778,26 @@ def test_the_epochs_are_those_that_the_program_has_parsed(
     del kept
     assert alive() is None
     assert known.epochs == epochs  # at the end of the program, too
+
+
+@pytest.mark.parametrize(
+    ("called", "changed", "epochs"),
+    [
+        ("--stop_epoch", {"start_epoch": 3}, 100),
+        ("--max_epoch", {"epoch": 7}, 100),
+        ("--nepoch", {}, 100),
+        ("--end_epoch", {"epochs": 20}, 20),  # what is called epochs says more
+        ("--end_epoch", {"max_epoch": 20}, None),
+        ("--save_epoch", {}, None),
+        ("--last_epoch", {}, None),  # a scheduler's, to begin with
+    ],
+)
+def test_the_last_epoch_that_the_program_has_parsed_tells_how_many_there_are(
+    called: str, changed: dict[str, Any], epochs: int | None
+) -> None:
+    known, kept = _parsed("", called, **changed)
+    assert known.epochs == epochs
+    del kept
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations?|iters?|itrs?))"
 )
 """Names that say no more than "so many epochs", too many for a list: ``max_num_epochs``, ``n_iter``."""
+_LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
+"""The epoch to end with (``stop_epoch``, next to a ``start_epoch``): as many are planned, if nothing is called epochs."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
 """Whole numbers by name: a plan needs no other part of YAML, nor of what ``configparser`` reads."""
@@ -56,6 +58,9 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     usual |= {name: str(count.lastgroup) for name in told if (count := _COUNT_OF.fullmatch(name)) is not None}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
+    if EPOCHS not in totals:
+        ends = {value for name, text in told.items() if _LAST.fullmatch(name) and (value := as_number(text) or 0) > 0}
+        totals |= {EPOCHS: ends.pop()} if len(ends) == 1 else {}
     epoch = as_number(told.get(EPOCH, ""))
     return totals if EPOCHS in totals or epoch is None or epoch < 2 else {**totals, EPOCH: epoch}
 
