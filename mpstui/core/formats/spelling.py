@@ -116,6 +116,7 @@ _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.
 _SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!\w)")
 """``0.3125f0``, ``1.5f-5``: how Julia prints a number of 32 bits."""
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
+_OF_NUMPY = re.compile(r"(?<![\w.])j?np\.(?:float|u?int)\d{1,2}\(([-+\w.]{1,40})\)")  # how NumPy 2 prints a scalar
 _NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
 """``train_loss=nan.0``, as Lightning's bar pads what is no number."""
 _BEST_SCORE = re.compile(
@@ -315,6 +316,8 @@ def _values_in_their_own_notation(line: str) -> str:
         line = _COCO.sub(r"\1\2\3@\4: ", line)
     if "f0" in line or "f-" in line or "f1" in line:
         line = _SINGLE_PRECISION.sub(r"\1e\2", line)
+    if "np." in line:
+        line = _OF_NUMPY.sub(r"\1", line)
     if "n.0" in line or "f.0" in line:
         line = _NOT_FINITE.sub(r"\1", line)
     if "osses: " in line:

@@ -128,6 +128,12 @@ def read(text: str) -> MetricPoint:
             {},
         ),
         ("val: {'loss': 0.75, 'acc': 0.25}", {}, {"val loss": 0.75, "acc": 0.25}),
+        (
+            "Epoch 3 {'total acc': np.float64(26.5), '00-01': np.float64(26.5), 'new acc': jnp.float32(22.5)}",
+            {"total acc": 26.5, "new acc": 22.5},
+            {},
+        ),
+        ("Epoch 3 loss: 0.5 curves: [np.float64(71.5), np.float64(26.5), np.float64(2.5)]", {"loss": 0.5}, {}),
         ("[Eval FINAL]: {'loss': 0.75}", {}, {"val loss": 0.75}),
         ("Epoch 3 acc: 79.5 (best 80.5 at 2) loss: 0.5", {"acc": 79.5, "loss": 0.5}, {}),
         ("\t # psnr: 26.5\tBest: 27.0 @ 1600 iter", {"psnr": 26.5}, {}),
