@@ -154,7 +154,7 @@ _ERRORS_AND_SCORES = """
     spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
     mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc dsc
-    crps bpd nmi ari qwk mcd fitness roc
+    crps bpd nmi ari qwk mcd fitness roc accy
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""
@@ -249,7 +249,8 @@ PLAIN_WORDS = (
 )
 """Beside them, a name of a measure says nothing but which one it is."""
 SPELLINGS = {
-    **dict.fromkeys(("accuracy", "accuracies", "accu", "准确率", "精度", "正解率", "정확도", "точность"), "acc"),
+    **dict.fromkeys(("accuracy", "accuracies", "accu", "accy"), "acc"),
+    **dict.fromkeys(("准确率", "精度", "正解率", "정확도", "точность"), "acc"),
     **dict.fromkeys(("perplexity", "perp"), "ppl"),
     **dict.fromkeys(("average", "averaged", "avr", "mean"), "avg"),
     **dict.fromkeys(LOSS_WORDS, "loss"),

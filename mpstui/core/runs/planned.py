@@ -22,7 +22,7 @@ _COUNT_OF = re.compile(
 )
 """Names that say no more than "so many epochs", too many for a list: ``max_num_epochs``, ``n_iter``."""
 _LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
-"""The epoch to end with (``stop_epoch``, next to a ``start_epoch``): as many are planned, if nothing is called epochs."""
+"""The epoch to end with (``stop_epoch`` after a ``start_epoch``): so many are planned, if nothing is called epochs."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
 """Whole numbers by name: a plan needs no other part of YAML, nor of what ``configparser`` reads."""

@@ -34,7 +34,7 @@ _HIGHER = _these(
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
     " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk prec"
-    " ret roc"
+    " ret roc accu accy"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""

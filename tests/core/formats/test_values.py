@@ -133,6 +133,11 @@ def read(text: str) -> MetricPoint:
             {"total acc": 26.5, "new acc": 22.5},
             {},
         ),
+        (
+            "Task 2, Epoch 3/8 => Loss 0.5, Train_accy 93.75, Test_accy 25.0",
+            {"Loss": 0.5, "Train_accy": 93.75},
+            {"Test_accy": 25.0},
+        ),
         ("Epoch 3 loss: 0.5 curves: [np.float64(71.5), np.float64(26.5), np.float64(2.5)]", {"loss": 0.5}, {}),
         ("[Eval FINAL]: {'loss': 0.75}", {}, {"val loss": 0.75}),
         ("Epoch 3 acc: 79.5 (best 80.5 at 2) loss: 0.5", {"acc": 79.5, "loss": 0.5}, {}),

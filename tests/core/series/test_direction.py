@@ -52,6 +52,8 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
     [
         *(
             "acc",
+            "Train_accy",
+            "val_accu",
             "val_accuracy",
             "evalAccuracy",
             "metrics/mAP50(B)",
