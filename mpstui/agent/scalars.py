@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections import deque
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Optional
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ _SEEN_ANYWAY = frozenset(("lr", "step", "steps", "epoch", "epochs", "time", "att
 _OTHER_NAMES = {"loss": "train/loss"}
 """The agent's own samples are called so; where the values are the same, the reader makes one curve of both."""
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
+_EVALUATIONS = frozenset(("val", "valid", "validation", "eval", "evaluation", "test", "dev"))
+_WORDS = re.compile(r"[^\W_]+")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
 """``--total-timesteps 20000``: environment steps are counted if the program logs by such steps."""
 _FRAMES = re.compile(
@@ -35,6 +38,8 @@ class Scalars:
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._names: set[str] = set()
+        self._folders: dict[str, PurePath] = {}
+        """Where the program's writers write, by the path that it gave them."""
         self._waiting: deque[tuple[Optional[int], dict[str, float]]] = deque(maxlen=_MOST_POINTS)
         self._step = self._before = 0
         """The newest step that was written, and the one before it."""
@@ -52,7 +57,8 @@ class Scalars:
         self, result: Any, writer: Any, tag: Any, scalar_value: Any, global_step: Any = None, *args: Any, **kwargs: Any
     ) -> None:
         """After ``SummaryWriter.add_scalar``, which has already waited for the value."""
-        watch, name = self._watch, _OTHER_NAMES.get(str(tag), str(tag))
+        watch, name = self._watch, self._named(writer, str(tag))
+        name = _OTHER_NAMES.get(name, name)
         if watch.trainer is not None and watch.trainer != self.read:
             return  # the framework reports it
         step = int(global_step) if global_step is not None else None
@@ -70,6 +76,17 @@ class Scalars:
             self._names.add(name)
             # The time of the point is that of the value: many wait for the next beat, and the pace is told by them.
             self._waiting.append((step, {"time": time.time(), name: float(scalar_value)}))
+
+    def _named(self, writer: Any, tag: str) -> str:
+        """``val/loss`` for the loss in ``run/val`` if another writer has written in ``run/train``: they are two curves."""
+        given = str(getattr(writer, "log_dir", None) or getattr(writer, "logdir", ""))
+        if given not in self._folders and len(self._folders) < _MOST_NAMES:
+            self._folders[given] = PurePath(given)
+        folder = self._folders.get(given)
+        if folder is None or folder.name.lower() not in _EVALUATIONS:
+            return tag
+        beside = any(one.parent == folder.parent and one.name != folder.name for one in self._folders.values())
+        return f"{folder.name}/{tag}" if beside and _EVALUATIONS.isdisjoint(_WORDS.findall(tag.lower())) else tag
 
     def take(self) -> list[tuple[Optional[int], dict[str, float]]]:
         """What was written since the last call, by step, each with its time (Unix seconds)."""

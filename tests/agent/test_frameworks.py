@@ -530,6 +530,32 @@ def test_what_is_written_for_tensorboard_are_points_at_the_steps_of_the_run(tmp_
     assert [one["train/loss"] for one in points if "train/loss" in one] == [9.0] * 3, "each, beside the agent's samples"
 
 
+@pytest.mark.parametrize(
+    ("folders", "names"),
+    [
+        (("run/train", "run/val"), {"iou", "val/loss", "val/iou", "test_acc"}),
+        (("run", "other/test/"), {"iou", "test_acc"}),  # two runs, of which one is called test
+        (("run/a", "run/b"), {"iou", "test_acc"}),
+    ],
+)
+def test_two_writers_of_which_one_is_of_an_evaluation_write_different_metrics(
+    tmp_path: Path, folders: tuple[str, str], names: set[str]
+) -> None:
+    writer = "class SummaryWriter:\n    def __init__(self, folder): self.logdir = folder\n"
+    _written(tmp_path, "tensorboardX.writer", writer + WRITER.split("\n", 2)[2])
+    writes = f"""
+from tensorboardX.writer import SummaryWriter
+step()
+train, other = map(SummaryWriter, {folders})
+train.add_scalar('loss', 0.5, 1); train.add_scalar('iou', 0.5, 1)
+other.add_scalar('loss', 0.75, 1); other.add_scalar('iou', 0.75, 1); other.add_scalar('test_acc', 0.25, 1)
+"""
+    ran(SCRIPT + writes, tmp_path)
+    found = {name: value for one in _points(tmp_path) for name, value in one.items()}
+    assert {name for name in found if "iou" in name or "/" in name or "_acc" in name} == names
+    assert found["iou"] == (0.5 if "val/iou" in names else 0.75)
+
+
 def test_what_waits_for_a_beat_has_the_time_at_which_it_was_written(tmp_path: Path) -> None:
     _written(tmp_path, "tensorboardX.writer", WRITER)
     writes = """
