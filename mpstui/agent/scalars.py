@@ -78,7 +78,7 @@ class Scalars:
             self._waiting.append((step, {"time": time.time(), name: float(scalar_value)}))
 
     def _named(self, writer: Any, tag: str) -> str:
-        """``val/loss`` for the loss in ``run/val`` if another writer has written in ``run/train``: they are two curves."""
+        """``val/loss`` for the loss in ``run/val`` if another writer has written into ``run/train``: two curves."""
         given = str(getattr(writer, "log_dir", None) or getattr(writer, "logdir", ""))
         if given not in self._folders and len(self._folders) < _MOST_NAMES:
             self._folders[given] = PurePath(given)
