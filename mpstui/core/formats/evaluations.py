@@ -10,14 +10,14 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from .loss_series import LossSeries, or_zero
-from .measures import is_measure, is_rounded, is_same, quantity
+from .measures import is_measure, is_same, quantity
 from .names import NameScope, Role, words_of
 from .pairs import Pair
 from .points import NOWHERE, Counters, LineReading, Number, Phase
+from .told_again import Rounded, ToldAgain, as_evaluation
 from .vocabulary import AVERAGE_WORDS, EVAL_WORDS, LABEL_WORDS, LOSS_WORDS, MEASURE_WORDS, TRAIN_WORDS
 
 _Values = Mapping[str, float]
@@ -167,71 +167,12 @@ def as_validation(reading: LineReading) -> LineReading:
     return as_evaluation(replace(reading, metrics={**measures, "val_loss": reading.loss}), reading.counters, None)
 
 
-def as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
-    """The reading with all its values measured by an evaluation, which may be under way."""
-    evaluated = {**reading.metrics, **reading.eval_metrics}
-    return replace(
-        reading,
-        phase=Phase.EVAL,
-        counters=at,
-        loss=None,
-        series="",
-        metrics={},
-        eval_metrics=evaluated,
-        under_way=under_way,
-    )
-
-
-@lru_cache(maxsize=4096)
-def _is_loss_on_known_data(name: str) -> bool:
-    """Whether a name is that of a loss, and says of what data."""
-    words = words_of(name)
-    return not LOSS_WORDS.isdisjoint(words) and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words)
-
-
-class ToldAgain:
-    """A loss that the next line tells again among others, ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
-
-    Whose the others are, stands on the first line. Not where the two have ever differed: they are two losses.
-    """
-
-    def __init__(self) -> None:
-        self._above: tuple[str, float] | None = None
-        self._differ: set[str] = set()
-
-    def learn(self, reading: LineReading) -> None:
-        """Another line of training or of an evaluation: the one above, for the next."""
-        told = {**reading.metrics, **reading.eval_metrics}
-        name, value = next(iter(told.items()), ("", 0.0))
-        self._above = (name, value) if len(told) == 1 and not reading.bar and _is_loss_on_known_data(name) else None
-
-    def of(self, reading: LineReading) -> LineReading:
-        """The reading without the loss that the line above has told, its other values measured on the same data."""
-        if self._above is None or reading.bar or reading.loss is None or len(reading.metrics) < 2:
-            return reading
-        name, full = self._above
-        if reading.certain or reading.eval_metrics or reading.counters.positioned or name in self._differ:
-            return reading
-        if not is_rounded(full, reading.loss):
-            self._differ.add(name)
-            return reading
-        others = {one: value for one, value in reading.metrics.items() if one != reading.loss_name}
-        whose = next((word for word in _LETTERS.findall(name) if word.lower() in EVAL_WORDS), "")
-        reading = replace(reading, loss=None, series="", metrics=others)
-        if not whose:
-            return reading
-        return replace(
-            as_evaluation(reading, NOWHERE, None),
-            eval_metrics={f"{whose} {one}": value for one, value in others.items()},
-        )
-
-
 class Evaluated:
     """What was evaluated since training was last seen, and how it was called."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._told_again = ToldAgain()
+        self._told_again, self._rounded = ToldAgain(), Rounded()
         self._extremes: dict[str, tuple[_Values, _Values, _Values]] = {}
         """What was told beside the lowest, the highest and the newest value of each, and these."""
         self._is_over = False
@@ -309,7 +250,7 @@ class Evaluated:
 
     def of(self, reading: LineReading) -> LineReading:
         """What is measured behind the end of training, or without a counter and a loss of it, is the evaluation's."""
-        reading = self._without_known(self._told_again.of(reading))
+        reading = self._without_known(self._rounded.of(self._told_again.of(reading)))
         if self._belongs_behind(reading):
             return as_evaluation(reading, NOWHERE, None)
         if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
@@ -326,6 +267,7 @@ class Evaluated:
     def learn(self, reading: LineReading) -> None:
         """Another line of training or of an evaluation."""
         self._told_again.learn(reading)
+        self._rounded.learn(reading)
         self._is_over = self._is_over and not reading.counters.positioned and reading.loss is None
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
         for name, now in told.items():

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from .evaluations import as_evaluation
 from .loss_series import LossSeries, or_zero
 from .measures import is_rounded
 from .points import NOWHERE, Counters, LineReading, MetricPoint, Number, Phase
+from .told_again import as_evaluation
 
 
 class DrawnEvaluation:

@@ -31,6 +31,29 @@ def values(points: list[MetricPoint], name: str) -> list[float]:
     return [one[name] for point in points for one in (point.metrics, point.eval_metrics) if name in one]
 
 
+@pytest.mark.parametrize("epochs", [4, 90])  # more than 48 lines of a shape are read by columns
+def test_an_evaluation_told_in_full_and_then_rounded_is_one_reading(epochs: int) -> None:
+    exact = [30.123 + n / 3 for n in range(epochs)]
+    record = "{{'train_loss': {:.6f}, 'test_acc': {}, 'epoch': {}}}\n==> id: run (ep {}), test_acc: {:.2f}\n"
+    points = told("".join(record.format(9 / (n + 1), acc, n, n, acc) for n, acc in enumerate(exact)))
+    assert values(points, "test_acc") == exact
+    shown = [f"Test: acc {acc:.2f}\nTest: acc: {acc}\n" for acc in exact]
+    points = told("".join(f"epoch {n} loss: {9 / (n + 1):.6f}\n{two}" for n, two in enumerate(shown)))
+    assert values(points, "Test acc") == [float(f"{acc:.2f}") for acc in exact]
+
+
+def test_evaluations_of_the_same_accuracy_are_as_many_readings() -> None:
+    points = told("".join(f"epoch {n} loss: 0.{9 - n}12\nTest acc: 0.25\nTest acc: 0.25\n" for n in range(4)))
+    assert values(points, "Test acc") == [0.25] * 8
+    points = told("".join(f"epoch {n} loss: 0.{9 - n}12\nTest acc: 0.25{n % 2}1\n" for n in range(4)))
+    assert values(points, "Test acc") == [0.2501, 0.2511, 0.2501, 0.2511]
+    rounded = "{{'train_loss': 0.{}12, 'test_acc': 0.28125, 'epoch': {}}}\n==> test_acc: 0.28\n"
+    points = told("".join(rounded.format(9 - n, n) for n in range(6)))
+    assert values(points, "test_acc") == [0.28125] * 6
+    points = told("".join(f"Epoch {n}\nTest acc: 0.28125\n   best test acc: 0.28\n" for n in range(1, 7)))
+    assert values(points, "Test acc")[:6] == [0.28125] * 6
+
+
 def test_what_stands_beside_a_loss_told_again_is_of_the_same_data() -> None:
     points = told("".join(EPOCH.format(n=n) for n in range(9)))
     assert values(points, "Val kl") == [float(f"1.{n}30") for n in range(9)]

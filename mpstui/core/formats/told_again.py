@@ -1,0 +1,112 @@
+"""Values that the next lines tell again: among others, or rounded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import lru_cache
+
+from .measures import is_rounded, is_same
+from .names import words_of
+from .points import NOWHERE, Counters, LineReading, Number, Phase
+from .vocabulary import EVAL_WORDS, LOSS_WORDS, TRAIN_WORDS
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
+    """The reading with all its values measured by an evaluation, which may be under way."""
+    evaluated = {**reading.metrics, **reading.eval_metrics}
+    return replace(
+        reading,
+        phase=Phase.EVAL,
+        counters=at,
+        loss=None,
+        series="",
+        metrics={},
+        eval_metrics=evaluated,
+        under_way=under_way,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _is_loss_on_known_data(name: str) -> bool:
+    """Whether a name is that of a loss, and says of what data."""
+    words = words_of(name)
+    return not LOSS_WORDS.isdisjoint(words) and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words)
+
+
+class ToldAgain:
+    """A loss that the next line tells again among others, ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
+
+    Whose the others are, stands on the first line. Not where the two have ever differed: they are two losses.
+    """
+
+    def __init__(self) -> None:
+        self._above: tuple[str, float] | None = None
+        self._differ: set[str] = set()
+
+    def learn(self, reading: LineReading) -> None:
+        """Another line of training or of an evaluation: the one above, for the next."""
+        told = {**reading.metrics, **reading.eval_metrics}
+        name, value = next(iter(told.items()), ("", 0.0))
+        self._above = (name, value) if len(told) == 1 and not reading.bar and _is_loss_on_known_data(name) else None
+
+    def of(self, reading: LineReading) -> LineReading:
+        """The reading without the loss that the line above has told, its other values measured on the same data."""
+        if self._above is None or reading.bar or reading.loss is None or len(reading.metrics) < 2:
+            return reading
+        name, full = self._above
+        if reading.certain or reading.eval_metrics or reading.counters.positioned or name in self._differ:
+            return reading
+        if not is_rounded(full, reading.loss):
+            self._differ.add(name)
+            return reading
+        others = {one: value for one, value in reading.metrics.items() if one != reading.loss_name}
+        whose = next((word for word in _LETTERS.findall(name) if word.lower() in EVAL_WORDS), "")
+        reading = replace(reading, loss=None, series="", metrics=others)
+        if not whose:
+            return reading
+        return replace(
+            as_evaluation(reading, NOWHERE, None),
+            eval_metrics={f"{whose} {one}": value for one, value in others.items()},
+        )
+
+
+class Rounded:
+    """What an evaluation has measured, told again with fewer decimals before training went on: ``{'acc': 48.4375}``
+    above ``best so far, acc: 48.44``. Or first with fewer, and then in full."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, float] = {}
+        """What was measured since training was last seen."""
+        self._at = NOWHERE
+        """Where it was told to be."""
+        self._rounded: set[str] = set()
+        """What has been told so; any other may have been measured again with the same result."""
+
+    def learn(self, reading: LineReading) -> None:
+        """Another line of training or of an evaluation."""
+        if reading.loss is not None or reading.metrics or (reading.counters != NOWHERE and not reading.eval_metrics):
+            self._newest.clear()
+        if reading.eval_metrics:
+            self._newest |= reading.eval_metrics
+            self._at = reading.counters
+
+    def of(self, reading: LineReading) -> LineReading:
+        """The reading without the values that stand above it."""
+        if not (self._newest and reading.eval_metrics) or reading.loss is not None or reading.metrics:
+            return reading
+        now, then = reading.counters, self._at
+        if any(None not in two and two[0] != two[1] for two in zip(now, then, strict=True)):
+            return reading
+        new = {name: value for name, value in reading.eval_metrics.items() if not self._is_known(name, value)}
+        return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
+
+    def _is_known(self, name: str, now: float) -> bool:
+        before = self._newest.get(name)
+        if before is None or not is_same(now, before):
+            return False
+        if before != now:
+            self._rounded.add(name)
+        return name in self._rounded
