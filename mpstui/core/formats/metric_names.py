@@ -35,7 +35,7 @@ from .measures import (
 )
 from .names import PART, Role, classify, words_of
 from .points import Counters, LineReading, MetricPoint
-from .vocabulary import AVERAGE_WORDS, EPISODES
+from .vocabulary import AVERAGE_WORDS, CENTRES, EPISODES, STATISTIC_WORDS
 
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
@@ -130,10 +130,12 @@ class MetricNames:
         episodic = not EPISODES.isdisjoint(map(str.lower, reading.metrics))
         beside = beside or measured or episodic
         settled = not beside and sum(map(is_setting, (*reading.metrics, *reading.eval_metrics))) > 1
+        spreads = _spreads((*metrics, *eval_metrics))
         held_back = {
             name
             for name, value in (*metrics.items(), *eval_metrics.items())
             if not (reading.declared and not value.is_integer())
+            and name not in spreads
             and not (
                 (not settled or is_measure(name))
                 and self._is_metric(name, _First(value, moves, reading.counters.or_else(held), value), beside=beside)
@@ -333,6 +335,16 @@ class MetricNames:
             elif value != first.value:
                 return number
         return 0
+
+
+def _spreads(names: Sequence[str]) -> set[str]:
+    """The names of statistics (``min reward``) of what a line also tells the mean of."""
+    words = {name: words_of(name) for name in names}
+    taken = {name: tuple(word for word in words[name] if word not in STATISTIC_WORDS) for name in names}
+    centres = {taken[name] for name in names if not CENTRES.isdisjoint(words[name]) and is_measure(name)}
+    return (
+        {name for name in names if taken[name] in centres and len(taken[name]) < len(words[name])} if centres else set()
+    )
 
 
 def _is_measured_0(name: str, value: float) -> bool:

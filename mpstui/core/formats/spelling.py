@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
+from .side_by_side import NUMBER, each_in_turn, each_of_both, each_of_statistics
+
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
 _ORDINAL = re.compile(
     r"第 ?(\d{1,9}(?: ?/ ?\d{1,9})?) ?(?:个|個)?(轮次?|輪|步|エポック|周期|epoch)目?[:：]?"
@@ -66,14 +67,6 @@ _ALL_DASHES = re.compile(
     rf"(?:\* )?(?:[A-Za-z][\w@-]{{0,20}}(?: [A-Za-z][\w@-]{{0,20}}){{0,3}} - {NUMBER}%?(?:, |\Z)){{2,12}}\Z"
 )
 """``LOSS - 3.780, TOP-5 ACCURACY - 37.130``: each value behind a dash."""
-_PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
-_OF_BOTH = re.compile(
-    rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
-    rf"|([a-z_]{{1,20}} )?\(?{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}})\)?)"
-    rf"\s{{0,3}}[:=]\s{{0,3}}({NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({NUMBER})(?![\w/])"
-)
-"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``, ``Linear (Train/Val Acc): 0.5/0.6``."""
-_BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
 """``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
 _COUNT_FIRST = re.compile(
@@ -111,6 +104,10 @@ _WINDOW = re.compile(
     r"(?=\s?[:=]\s?[-+.\d])"
 )
 """``reward last 100 episodes: 1.5``, ``accuracy over all 3 tasks: 0.9``: over how much it is an average is no value."""
+_WINDOW_IN_FRONT = re.compile(
+    r"(?i)\A\s?(?:(?:over|for|in) )?(?:the )?(?:last|past) \d{1,6} (?:[a-z]{3,12} )?[a-z]{3,12}s: (?=[a-z])"
+)
+"""``Last 10 training episodes: mean reward 20.5``"""
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
 """``mean reward (100 episodes) -19.5``, with no sign either."""
 _SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!\w)")
@@ -135,13 +132,6 @@ _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
 _RATE_ALONE = re.compile(r"\A(lr|learning rate), (?=\d[\d.]{0,24}(?:e-\d{1,3})?\Z)")  # ``lr, 0.0005``
 _BY_COLON = re.compile(r"(?<=\])\[\s{0,6}(\d{1,9}):\s{0,6}(\d{1,9})\](?=\s)")  # ``[Epoch 1/500][ 100:391]``
 _EACH_IN_BRACKETS = re.compile(r"(?<=[ :\t])\[\s?(\d{1,9})\s?\]\s?/\s?\[\s?(\d{1,9})\s?\]")  # ``Epoch [0]/[199]``
-_IN_TURN = re.compile(
-    rf"(?:(?<=  )|(?<=[|\t] )|\A)([A-Za-z][\w-]{{0,20}}), ([A-Za-z][\w-]{{0,20}})(?:, ([A-Za-z][\w-]{{0,20}}))?: "
-    rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
-)
-"""``IS, FID: 1.7, 341.4``: all the names, then all the values."""
-
-
 _COUNTER = r"(?:epoch|step|iter[a-z]{0,8}|(?:mini)?batch)s?(?: ?#| ?:)? ?\d{1,12}(?:\s?/\s?\d{1,12})?"
 _EPOCH_OF = re.compile(r"(?i)\Aep(?:och)?[_-]?(\d{1,6})[_-](train(?:ing)?|val(?:id(?:ation)?)?|test|eval)(?=[,: ])")
 """``EP3_test, avg_loss= 0.5``."""
@@ -206,20 +196,12 @@ def _names_first(line: str) -> str:
     return ", ".join(map(": ".join, zip(names, values, strict=True))) if sure and len(names) == len(values) else line
 
 
-def _each_in_turn(match: re.Match[str]) -> str:
-    """Each name with its value, where there are as many."""
-    names, values = match.groups()[:3], match.groups()[3:]
-    if (names[2] is None) != (values[2] is None):
-        return match.group()
-    return ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True) if name)
-
-
 def _listed(line: str) -> str:
     """A line with commas between names and values."""
     if line.startswith(("lr, ", "learning rate, ")):
         return _RATE_ALONE.sub(r"\1: ", line)
     if line.count(": ") == 1 and line[-1:].isdigit():
-        line = _IN_TURN.sub(_each_in_turn, line)
+        line = each_in_turn(line)
     if "=" not in line and ":" not in line and _ALL_COMMAS.match(line):
         line = _BY_COMMA.sub(r"\1: ", line)
     if "=" not in line and ":" not in line and line[-1:].isdigit():
@@ -275,8 +257,7 @@ def respelt(line: str) -> str:
         line = _AT_STEP.sub(r"\1step", line)
     if "," in line:
         line = _listed(line)
-    if any(map(line.__contains__, _BESIDE_TRAINING)):
-        line = _OF_BOTH.sub(_told_apart, line)
+    line = each_of_both(line)
     if "/" in line:
         line = _around_strokes(line)
     if "poch" in line or any(map(line.__contains__, _PLACES_BEHIND)):
@@ -297,7 +278,7 @@ def respelt(line: str) -> str:
 def _without_windows(line: str) -> str:
     """Without the numbers that say over how much a value is an average."""
     if "ast " in line or " over " in line or " per " in line or " across " in line:
-        line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", line)
+        line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", _WINDOW_IN_FRONT.sub("", line))
     return _WINDOW_BEHIND.sub(" ", line) if ") " in line and line[-1:].isdigit() else line
 
 
@@ -356,6 +337,7 @@ def _around_strokes(line: str) -> str:
         return _COUNTED_UNIT.sub(r"\1/\2", line)
     if _BEHIND_A_WORD.search(line) is None:
         return line
+    line = each_of_statistics(line)
     return _WORDS_BEHIND.sub(r"\2 \1/\3", _TOTAL_BESIDE.sub(r"\1", line))
 
 
@@ -380,12 +362,6 @@ def _place_in_front(line: str) -> str:
 
 def _with_signs(match: re.Match[str]) -> str:
     return re.sub(r"([A-Za-z_]\w{0,20}) (?=-?\d)", r"\1: ", match.group())
-
-
-def _told_apart(match: re.Match[str]) -> str:
-    name, one, other, whose, first, second, behind, *values = match.groups()
-    one, other, name = one or first, other or second, name or f"{whose or ''}{behind}"
-    return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
 
 
 def spell_ordinals(line: str) -> str:

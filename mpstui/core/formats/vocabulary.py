@@ -77,6 +77,8 @@ NUMBERED_WORDS = word_set(
 """In front of a number that goes up: it says which of several, or how many, not where the training stands."""
 STATISTIC_WORDS = word_set("mean avg average median std stddev min max var p5 p25 p50 p75 p95 p99 q1 q3")
 """Name what was taken of many values, at the head of a column."""
+CENTRES = word_set("mean avg average median")
+"""Those of them that stand for all the values."""
 HEADING_WORDS = word_set(
     """
     result results summary total avg average mean final best metrics metric stats status log progress gpu cpu mps cuda

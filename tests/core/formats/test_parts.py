@@ -126,3 +126,25 @@ def test_a_table_that_is_drawn_again_with_another_row_is_no_new_run() -> None:
     drawn = "".join(f"{head}{''.join(rows[:count])}{foot}\x1b[{count + 4}A\x1b[J" for count in range(1, 5))
     found = read(drawn + head + "".join(rows) + foot)
     assert (found.runs, losses(found)) == (1, (0.81, 0.51, 4))
+
+
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        (
+            "Last {n} training episodes: mean/median reward 20.{n}/19.{n}, min/max reward -9.{n}/45.{n}",
+            "mean median min max",
+        ),
+        ("step {n}0 reward mean/std/max: 20.{n} / 1.{n} / 45.{n}", "mean std max"),
+        ("epoch {n} reward (min/max) = 20.{n}/45.{n}", "min max"),
+    ],
+)
+def test_statistics_side_by_side_have_a_value_each(form: str, names: str) -> None:
+    reader = LogReader()
+    reader.feed("".join(form.format(n=n) + "\n" for n in (3, 1, 4, 2)).encode())
+    assert reader.summary().metrics == tuple(f"{name} reward" for name in names.split())
+
+
+def test_statistics_with_another_number_of_values_are_left_alone() -> None:
+    points = LogReader().feed(b"epoch 3 loss 0.5 reward mean/max: 20.5\n")
+    assert [dict(point.metrics) for point in points] == [{"loss": 0.5}]

@@ -1,0 +1,66 @@
+"""Names that stand side by side in front of as many values: ``loss(train/val)=0.5/0.6``, ``IS, FID: 1.7, 341.4``."""
+
+from __future__ import annotations
+
+import re
+
+from .vocabulary import STATISTIC_WORDS
+
+NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
+_PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
+_OF_BOTH = re.compile(
+    rf"(?i)(?<![\w/])(?:([a-z_]{{1,20}})[ _]?[(\[]{_PHASES}\s?[/|,]\s?{_PHASES}[)\]]"
+    rf"|([a-z_]{{1,20}} )?\(?{_PHASES}\s?/\s?{_PHASES} ([a-z_]{{1,20}})\)?)"
+    rf"\s{{0,3}}[:=]\s{{0,3}}({NUMBER})\s{{0,3}}[/|,]\s{{0,3}}({NUMBER})(?![\w/])"
+)
+"""``loss(train/val)=0.5/0.6``, ``Train/Val Acc: 0.5 / 0.6``, ``Linear (Train/Val Acc): 0.5/0.6``."""
+_BESIDE_TRAINING = [f"{sign}{word}" for sign in "/|," for word in ("val", "Val", "VAL", "test", "Test", "TEST", "dev")]
+_STATISTIC = f"(?:{'|'.join(sorted(STATISTIC_WORDS))})"
+_STATISTICS = re.compile(
+    rf"(?i)(?<![\w/])(?:(?P<each>{_STATISTIC}(?:\s?/\s?{_STATISTIC}){{1,4}}) (?P<of>[a-z_][\w-]{{0,30}})"
+    rf"|(?P<whose>[a-z_][\w-]{{0,30}}) [(\[]?(?P<behind>{_STATISTIC}(?:\s?/\s?{_STATISTIC}){{1,4}})[)\]]?)"
+    rf"\s{{0,3}}[:=]?\s{{0,3}}(?P<values>{NUMBER}(?:\s?/\s?{NUMBER}){{1,4}})(?![\w/.])"
+)
+"""``mean/median reward 20.5/20.0``, ``loss (min/max): 0.25/0.75``."""
+_STROKES = re.compile(rf"(?i)\b{_STATISTIC}\s?/\s?{_STATISTIC}\b")
+_IN_TURN = re.compile(
+    rf"(?:(?<=  )|(?<=[|\t] )|\A)([A-Za-z][\w-]{{0,20}}), ([A-Za-z][\w-]{{0,20}})(?:, ([A-Za-z][\w-]{{0,20}}))?: "
+    rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
+)
+"""``IS, FID: 1.7, 341.4``: all the names, then all the values."""
+
+
+def each_of_statistics(line: str) -> str:
+    """``mean reward: 20.5, median reward: 20.0`` of what was taken of the same values."""
+    return _STATISTICS.sub(_with_statistic, line) if _STROKES.search(line) else line
+
+
+def each_of_both(line: str) -> str:
+    """The value of the training and that of an evaluation under names of their own."""
+    return _OF_BOTH.sub(_with_phase, line) if any(map(line.__contains__, _BESIDE_TRAINING)) else line
+
+
+def each_in_turn(line: str) -> str:
+    """Each name with its value, in a line that ends with all the values."""
+    return _IN_TURN.sub(_with_name, line)
+
+
+def _with_statistic(match: re.Match[str]) -> str:
+    each, values = (match["each"] or match["behind"]).split("/"), match["values"].split("/")
+    if len(each) != len(values):
+        return match.group()
+    what = match["of"] or match["whose"]
+    return ", ".join(f"{one.strip()} {what}: {value.strip()}" for one, value in zip(each, values, strict=True))
+
+
+def _with_phase(match: re.Match[str]) -> str:
+    name, one, other, whose, first, second, behind, *values = match.groups()
+    one, other, name = one or first, other or second, name or f"{whose or ''}{behind}"
+    return f"{one} {name}: {values[0]}, {other} {name}: {values[1]} "
+
+
+def _with_name(match: re.Match[str]) -> str:
+    names, values = match.groups()[:3], match.groups()[3:]
+    if (names[2] is None) != (values[2] is None):
+        return match.group()
+    return ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True) if name)
