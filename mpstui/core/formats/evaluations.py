@@ -62,7 +62,8 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
         before, _, beside_it = in_front.rpartition(pair.key or "(")  # ``f1-score (micro avg) 0.65``
         rest += (before, beside_it)
         position = pair.end
-    return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS
+    headed = set(_LETTERS.findall(pairs[0].said.lower()))
+    return {word.lower() for word in _LETTERS.findall(" ".join([*rest, line[position:]]))} <= _LABELS | headed
 
 
 def _is_evaluated(pair: Pair) -> bool:

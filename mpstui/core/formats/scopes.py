@@ -14,6 +14,8 @@ _HEADS = re.compile(
     r"(?i)(?: (?:set|data|results?|metrics?|summary|loop|phase))?\s{0,3}[^\w\s]|\s{1,3}(?:epoch|step|iter\w{0,6})\b"
 )
 """Behind a word that says whose values all the rest of the line holds: ``Test: ..``, ``[Val]``, ``Test set: ..``."""
+_LABEL = re.compile(r"\s?:\s{0,3}([A-Z][A-Za-z-]{0,14})\s?:(?=\s{0,3}[A-Za-z])")
+"""Behind a word with which a line begins: ``VAL: RAW : MAE 49.5; RMSE 65.5``, of the raw ones."""
 _PHASE_OPTION = re.compile(r"(?i)(?:\A|[\s\[(,;|])(?:phase|mode|split|stage|subset|val(?:id)?|dev)=\Z")
 """In front of a word of an evaluation or of training that is a value: ``mode=val loss=0.5``."""
 _WORD = re.compile(r"[^\W\d_]{2,14}")
@@ -42,7 +44,9 @@ def scopes_of(line: str) -> list[Scope]:
         ends = ends or (before == "=" and _PHASE_OPTION.search(line[max(0, match.start() - 9) : match.start()]) is None)
         if before not in ("_", "/", ".", "-") and not ends:
             heads = _HEADS.match(line, match.end()) is not None
-            found.append(Scope(match.start(), _scope_word(match.group()), match.group(), heads))
+            label = None if found or line[: match.start()].strip() else _LABEL.match(line, match.end())
+            word = match.group() if label is None else f"{match.group()} {label[1]}"
+            found.append(Scope(match.start(), _scope_word(match.group()), word, heads))
     tag = _TAG.match(line) if "[" in line[:6] else None
     words = [] if tag is None else [word for word in _WORD.findall(tag.group()) if word.lower() in EVAL_WORDS]
     if words:  # joined to other words too: ``[Diff-Val(Test)] Epoch 1: loss = 0.5``

@@ -148,3 +148,10 @@ def test_statistics_side_by_side_have_a_value_each(form: str, names: str) -> Non
 def test_statistics_with_another_number_of_values_are_left_alone() -> None:
     points = LogReader().feed(b"epoch 3 loss 0.5 reward mean/max: 20.5\n")
     assert [dict(point.metrics) for point in points] == [{"loss": 0.5}]
+
+
+def test_a_label_behind_whose_values_they_are_is_part_of_their_names() -> None:
+    log = "epoch 1 loss 0.5\nVAL: RAW : MAE   49.25; RMSE   65.5.\nVAL: RAW-Mid : MAE   51.25; RMSE   67.5.\n"
+    *_, raw, middle = LogReader().feed(log.encode())
+    assert dict(raw.eval_metrics) == {"VAL RAW MAE": 49.25, "VAL RAW RMSE": 65.5}
+    assert dict(middle.eval_metrics) == {"VAL RAW-Mid MAE": 51.25, "VAL RAW-Mid RMSE": 67.5}
