@@ -245,7 +245,7 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
     if role is Role.STEP and counters.step is None and not (pair.unit.endswith("s") or pair.is_rate):
         bare = planned is None and counters.epoch is None and not has_loss and not any(map(_is_epoch, pairs))
         if bare and pair.key.lower().endswith(_PLURALS):
-            measured = any(p.marked and p.name.role is Role.OTHER and is_measure(p.key) for p in pairs)
+            measured = any(p.marked and p.name.role not in COUNTING and is_measure(p.key) for p in pairs)
             return counters._replace(step=count) if measured else counters._replace(steps=count)
         return counters._replace(step=count, steps=first_known(planned, counters.steps))
     if role is Role.STEP and planned is None and counters.steps and counters.epoch_step is None and _is_of_run(pair):

@@ -77,6 +77,11 @@ _TRAINING_NTH = re.compile(
     r"(?i)(\A[^\w\n]{0,60}(?:train(?:ing)?|start(?:ing)?|begin(?:ning)?) )(?:the )?(\d{1,6})(?:st|nd|rd|th) (epoch)\b"
 )
 """``-->Training 3rd epoch<--``"""
+_STEPS_OF_EPOCH = re.compile(r"(?<![\w.])\d{1,9}(?= (?:steps|iters|iterations|batches|updates) per epoch\b)")
+"""``Finished 3 epoch training (50 steps per epoch)``: how long an epoch is."""
+_FINISHED_EPOCH = re.compile(r"(?i)\b(finished|completed) (\d{1,6}) (epoch)\b(?!\()")
+_PLACE_IN_BRACKETS = re.compile(r"(?i)\A\((step|iteration|iter|update|epoch)s?[:=]? ?(\d{1,12})\) (?=\S)")
+"""``(Steps: 20) eval/loss = 0.5``: what a line begins with is no plan."""
 _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
@@ -245,7 +250,7 @@ def respelt(line: str) -> str:
     if line[-1:].isdigit() and "," in line:
         line = _names_first(line)
     line = _signed(line)
-    if line.startswith(("[", "('", "Train", "EP", "Ep", "ep")):
+    if line.startswith(("[", "(", "Train", "EP", "Ep", "ep")):
         line = _place_in_front(line)
     if line[-1:].isalpha() and "oss" in line:
         line = _VALUE_FIRST.sub(r"\2: \1", line)
@@ -315,7 +320,9 @@ def _counters_first(line: str) -> str:
     line = _NAMED_PLACE.sub(_place_first, line)
     line = _COUNT_FIRST.sub(r"\2\3 \1", line, count=1) if _COUNT_FIRST.match(line) else line
     line = _COUNT_IN_EPOCH.sub(r"epoch \2 [\1]", line) if line[:1].isdigit() else line
-    line = _TRAINING_NTH.sub(r"\1\3 \2", line) if " epoch" in line else line
+    if " epoch" in line:
+        line = _TRAINING_NTH.sub(r"\1\3 \2", line)
+        line = _FINISHED_EPOCH.sub(r"\1 \3 \2", _STEPS_OF_EPOCH.sub("", line))
     return _BARRED.sub(r"[\1/\2]", line) if "poch: [" in line else line
 
 
@@ -349,6 +356,7 @@ def _place_in_front(line: str) -> str:
         line = _LOADED_EPOCH.sub("epoch ", line)
         return _EPOCH_OF.sub(r"epoch \1 \2", line)
     if line.startswith("("):
+        line = _PLACE_IN_BRACKETS.sub(r"\1 \2: ", line)
         return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line
     if line.startswith("Train"):
         line = _TRAINED_EPOCH.sub(r"Train epoch \1 [\2]", line)

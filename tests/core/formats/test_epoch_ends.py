@@ -116,3 +116,26 @@ def test_an_evaluation_ends_an_epoch_where_the_next_one_came_after_the_evaluatio
     assert [point.epoch_done for point in points if point.eval_metrics] == [False, True]
     points = read(*first, "step 50 loss 1.4", "val_loss 1.6")
     assert [point.epoch_done for point in points[-2:]] == [False, False], "an evaluation came within the epoch"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(Steps: 60) Finished 3 epoch training (20 steps per epoch).",
+        "Finished 3 epoch training, 20 iterations per epoch",
+        "Completed 3 epoch.",
+    ],
+)
+def test_the_length_of_an_epoch_that_is_finished_is_neither_its_number_nor_a_plan(line: str) -> None:
+    point = read("step 60 loss 1.5", line, "step 70 loss 1.4")[-1]
+    assert (point.counters.epoch, point.counters.step, point.counters.steps) == (3, 70, None)
+
+
+def test_the_length_of_an_epoch_is_no_plan() -> None:
+    assert read("Training for 390 steps per epoch", "step 20 loss 1.5")[-1].counters.steps is None
+
+
+@pytest.mark.parametrize("line", ["(Steps: 20) eval/b_loss = 1.25.", "Steps: 20 eval/b_loss = 1.25"])
+def test_steps_beside_the_loss_of_an_evaluation_are_no_plan(line: str) -> None:
+    point = read("step 10 loss 1.5", line)[-1]
+    assert (point.counters.step, point.counters.steps, dict(point.eval_metrics)) == (20, None, {"eval/b_loss": 1.25})

@@ -42,7 +42,8 @@ _RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
 _PLANNED = re.compile(
     r"(?i)(?:\bfor|\btrain(?:ing)?|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
     r"(?:(?:training|train|total|optimi[sz]ation|optimizer|meta) )?"
-    r"(?P<what>epochs|epoch\(s\)|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)(?![\w/]|:\s?\d|=\d)"
+    r"(?P<what>epochs|epoch\(s\)|epochen|époques|épocas|épochs|steps|iterations|iters|updates|轮|エポック|에폭)"
+    r"(?![\w/]|:\s?\d|=\d| (?:per|in each|in an) epoch)"
 )
 _PLANNED_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
