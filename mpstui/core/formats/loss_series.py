@@ -96,6 +96,12 @@ class LossBook:
         return self.primary or min(met, key=lambda series: (series.rank, -series.count), default=None)
 
     @property
+    def leading(self) -> str | None:
+        """The name of the foremost series; empty where there are several and none is the main one."""
+        met = [series for series in self._series.values() if series.count and series.run == self.run]
+        return main.name if (main := self.foremost) is not None else "" if len(met) > 1 else None
+
+    @property
     def first_format(self) -> str | None:
         """Of the series that was met first, in whatever run."""
         return next((series.format for series in self._series.values()), None)

@@ -120,9 +120,9 @@ class LogReader:
 
     @property
     def primary(self) -> str | None:
-        """The name of the loss series to chart (`MetricPoint.series`); may change while several are told apart."""
-        series = self._tracker.primary
-        return None if series is None else series.name
+        """The name of the loss series to chart (`MetricPoint.series`); may change while several are told apart, and is
+        empty where none of several is the main one."""
+        return self._tracker.primary
 
     @property
     def epoch_length(self) -> Number | None:

@@ -168,9 +168,9 @@ class Tracker:
     # -- what holds now ------------------------------------------------------------------------------------------
 
     @property
-    def primary(self) -> LossSeries | None:
-        """The series to chart, as far as can be told by now."""
-        return self._losses.foremost
+    def primary(self) -> str | None:
+        """The name of the series to chart, as far as can be told by now; empty where several are rivals."""
+        return self._losses.leading
 
     @property
     def epoch_length(self) -> Number | None:
@@ -243,7 +243,7 @@ class Tracker:
     @property
     def _trains_by_lines(self) -> bool:
         """Whether a line tells values and their step in a log whose bars show nothing of a training."""
-        return self.primary is None and self._line.step is not None and not (self._headed or self._bars.is_of_training)
+        return not self.primary and self._line.step is not None and not (self._headed or self._bars.is_of_training)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 

@@ -44,7 +44,7 @@ class ConsoleSource:
 
     @property
     def primary(self) -> str | None:
-        """The name of the loss series to chart; None: there is only one."""
+        """The name of the loss series to chart; None: there is only one, empty: none of several is the main one."""
         return self._reader.primary
 
     @property

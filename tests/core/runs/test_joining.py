@@ -1083,3 +1083,21 @@ def test_a_batch_is_not_called_a_step_of_a_run_that_counts_several_as_one(
     for shown in both(home, run):
         assert (shown.series["loss"].axis, shown.series["loss (agent)"].axis) == axes
     run.release()
+
+
+def test_rivals_that_are_printed_a_line_each_are_no_loss(home: Home) -> None:
+    """Nor is the one that is printed last."""
+    parts = "".join(
+        f"(Steps: {at}0) train/a_loss = 1.{at}.\n(Steps: {at}0) train/b_loss = 0.{at}.\n" for at in (1, 2, 3)
+    )
+    run = run_of(home).output(f"{parts}(Steps: 30) Start evaluation.\n(Steps: 30) eval/a_loss = 1.4.\n")
+    for shown in both(home, run):
+        assert shown.numbers.loss is None
+        assert (shown.numbers.step, shown.numbers.steps, shown.numbers.done) == (30, None, False)
+        assert shown.numbers.metrics == {"train/a_loss": 1.3, "train/b_loss": 0.3, "eval/a_loss": 1.4}
+    assert {name: (view.last, view.count) for name, view in shown.series.items()} == {
+        "train/a_loss": (1.3, 3),
+        "train/b_loss": (0.3, 3),
+        "eval/a_loss": (1.4, 1),
+    }
+    run.release()
