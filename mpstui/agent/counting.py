@@ -105,7 +105,7 @@ class Steps:
     def facts(self) -> dict[str, Any]:
         """The heartbeat fields that follow from the count."""
         training = self.training if self.training > 1 else None
-        planned = {"planned_epochs": self.parsed.epochs, "planned_batch_size": self.parsed.batch_size}
+        planned = {f"planned_{name}": getattr(self.parsed, name) for name in ("epochs", "steps", "batch_size")}
         return {"lr": self.lr, "begun_step": self.before or None, "training": training, **planned}
 
     def behind(self) -> dict[str, Any]:

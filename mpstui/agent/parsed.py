@@ -10,6 +10,11 @@ _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|trai
 """Names that say no more than "so many epochs": ``num_epochs``, ``nEpochs``; no ``warmup_epochs``."""
 _LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
 """Names of the epoch to end with (``stop_epoch``, next to a ``start_epoch``), or of their number (``nepoch``)."""
+_STEPS = re.compile(
+    r"(?i)(?:(?:max|maximum|total)_?(?:num_?)?(?:train(?:ing)?_?)?(?:steps|iter|iters|iterations|updates)"
+    r"|(?:num_|n_)?(?:train|training)_?(?:steps|iters|iterations)|(?:num_?|n_?)?iterations)"
+)
+"""Names of the steps of the whole training; no ``num_steps``, which are often those of a rollout."""
 _BATCH_SIZE = re.compile(r"(?i)(?:(?:train|training|mini)_?)?(?:batch_?size|bsz?)")
 """Names of the size of a training's batches; no ``test_batch_size``."""
 
@@ -32,6 +37,11 @@ class ParsedArguments:
     def epochs(self) -> Optional[int]:
         """The epochs that are planned; None if nothing or several numbers are called so."""
         return self._called(_EPOCHS, _LAST_EPOCH)
+
+    @property
+    def steps(self) -> Optional[int]:
+        """The steps that are planned, where no epochs are; None if nothing or several numbers are called so."""
+        return None if self.epochs else self._called(_STEPS)
 
     @property
     def batch_size(self) -> Optional[int]:

@@ -107,6 +107,8 @@ class Heartbeat(NamedTuple):
     """Batches in an epoch, where those too few for a step are carried over: some epochs have one step more."""
     planned_epochs: Optional[float] = None
     """The epochs that the program's parser of arguments knows, a default too: it may not be what counts."""
+    planned_steps: Optional[int] = None
+    """The steps that it knows, where it knows no epochs."""
     planned_batch_size: Optional[int] = None
     """The size of a batch that it knows."""
 

@@ -801,6 +801,22 @@ def test_the_last_epoch_that_the_program_has_parsed_tells_how_many_there_are(
 
 
 @pytest.mark.parametrize(
+    ("changed", "steps"),
+    [
+        ({"epochs": None, "max_steps": 300, "warm_up_steps": 20, "num_steps": 5}, 300),
+        ({"epochs": None, "max_steps": 300, "total_iters": 400}, None),
+        ({"epochs": None, "max_steps": -1}, None),
+        ({"max_steps": 300}, None),  # epochs are planned
+    ],
+)
+def test_the_steps_are_those_that_the_program_has_parsed_where_it_plans_no_epochs(
+    changed: dict[str, Any], steps: int | None
+) -> None:
+    known, _kept = _parsed("", **changed)
+    assert known.steps == steps
+
+
+@pytest.mark.parametrize(
     ("words", "changed", "size"),
     [("", {}, 16), ("-bs 4", {}, 4), ("", {"train_batch_size": 8}, None), ("", {"batchSize": "auto"}, None)],
 )

@@ -70,9 +70,8 @@ class NumberWitnesses(NamedTuple):
     @property
     def parsed(self) -> Witness:
         """What the program's parser knows; it may be a default that nobody thought of."""
-        beat = self.beat
-        says = {} if beat is None else {"epochs": beat.planned_epochs, "batch_size": beat.planned_batch_size}
-        return Witness("arguments", says)
+        names = ("epochs", "steps", "batch_size")
+        return Witness("arguments", {name: getattr(self.beat, f"planned_{name}", None) for name in names})
 
     @property
     def counts_anew(self) -> bool:

@@ -221,3 +221,12 @@ def test_an_epoch_that_is_called_so_stays_one_though_as_many_steps_were_asked_fo
     printed = "".join(f"Epoch [{at}/40] Train loss: {9 / at:.4f}, Valid loss: {8 / at:.4f}\n" for at in (1, 2, 3))
     numbers = shown(home, "python train.py --max_steps 40", printed, step=3).numbers
     assert (numbers.epoch, numbers.epochs, numbers.step) == (3, 40, 3)
+
+
+@pytest.mark.parametrize(
+    ("told", "steps"),
+    [({"step": 20}, 300), ({"step": 301}, 301), ({"step": 400}, None), ({"step": 20, "step_from": "updates"}, None)],
+)
+def test_the_total_may_be_a_default_of_the_programs_parser(home: Home, told: dict[str, Any], steps: int | None) -> None:
+    """None where more steps were made, or the total is one of an environment."""
+    assert shown(home, "python run.py", "", planned_steps=300, **told).numbers.steps == steps
