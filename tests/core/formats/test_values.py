@@ -829,3 +829,11 @@ def test_an_epoch_may_be_headed_by_its_ordinal(heading: str, epoch: int | None) 
     reader = LogReader()
     reader.feed(f"{heading}\nIter: 100, train loss: 0.5, val loss: 0.6\n".encode())
     assert reader.summary().epoch == epoch
+
+
+def test_a_step_within_the_name_of_an_evaluation_is_none_of_its_name() -> None:
+    reader = LogReader()
+    for at in range(5):
+        reader.feed(f"Train loss {at} 0.{at}25000 Grad Norm 1.{at}25000 0.09s/it\n".encode())
+        reader.feed(f"Validation loss {at}:  0.{at}75000  \n".encode() if at % 2 == 0 else b"")
+    assert set(reader.summary().metrics) == {"Train loss", "Grad Norm", "Validation loss"}

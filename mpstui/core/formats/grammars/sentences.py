@@ -17,10 +17,13 @@ _VALUE = r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?|nan|inf)"
 _LOSS_STEP_VALUE = re.compile(
     r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
 )
+_NAMED_BEHIND = re.compile(r" ([A-Z][A-Za-z_]{1,20}(?: [A-Z][A-Za-z_]{1,20}){0,2}):? (\d{1,9}\.\d{3,20})(?= |\Z)")
+"""``Grad Norm 1.250000`` behind the loss."""
 _EVALUATED_AT = re.compile(
-    r"(?i)(?P<name>(?:valid|validation|val|test|eval) loss) \d{2,12}: {1,4}(?P<value>\d{1,9}\.\d{3,20}|nan|inf)\Z"
+    r"(?i)(?P<name>(?:valid|validation|val|test|eval) loss) (?P<n>\d{1,12}): {1,4}"
+    r"(?P<value>\d{1,9}\.\d{3,20}|nan|inf)\Z"
 )
-"""``Validation loss 500:  0.98``: the step within the name."""
+"""``Validation loss 500:  0.98``: the step within the name; a single figure may be which of several it is."""
 _RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
 _RATE_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
@@ -77,6 +80,7 @@ class Sentences(LineGrammar):
     needles = tuple(_NEEDLES.split("|"))
     examples = (
         Example("Train loss 300 2.5000 Grad Norm 1.2\n", 2.5, step=300),
+        Example("Train loss 300 2.5000 Grad Norm 1.250000 0.09s/it\n", 2.5, step=300),
         Example(
             "Epoch 1 loss: 1.5\nAdjusting learning rate of group 0 to 1.0000e-04.\nEpoch 2 loss: 1.4\n",
             1.4,
@@ -97,13 +101,17 @@ class Sentences(LineGrammar):
         Example("Starting training for 100 epochs\nEpoch 1 loss: 1.5\n", 1.5, epoch=1, epochs=100, format="key-value"),
     )
 
+    def __init__(self) -> None:
+        self._step = -1
+        """Of the newest loss behind its step."""
+
     def read(self, line: str) -> Sequence[LineReading] | None:
         reading = self._loss(line)
         if reading is None and (change := _RATE_CHANGE.search(line[:400])):
             reading = LineReading(self.name, learning_rate=as_float(change[2] or change[3] or change[4]))
         if reading is None and (summary := _RUN_SUMMARY.search(line, 0, 80)):
             reading = LineReading(self.name, Counters(step=parse_count(summary[1])))
-        if reading is None and (at := _EVALUATED_AT.match(line)):
+        if reading is None and (at := _EVALUATED_AT.match(line)) and (len(at["n"]) > 1 or int(at["n"]) == self._step):
             reading = LineReading.evaluation(self.name, {at["name"]: float(at["value"])})
         if reading is None and (got := _OVER_EPISODES.search(line, 0, 200)):
             reading = LineReading.evaluation(self.name, {f"{got['data']} reward": float(got["value"])})
@@ -119,8 +127,11 @@ class Sentences(LineGrammar):
         value = None if match is None else as_float(match["value"])
         if match is None or value is None:
             return None
-        reading = LineReading.training(self.name, Counters(step=parse_count(match["n"])), match["name"], value)
-        return replace(reading, certain=classify(match["name"]).scope is NameScope.TRAIN)
+        self._step = int(match["n"])
+        reading = LineReading.training(self.name, Counters(step=self._step), match["name"], value)
+        behind = {name: float(text) for name, text in _NAMED_BEHIND.findall(line, match.end())}
+        certain = classify(match["name"]).scope is NameScope.TRAIN
+        return replace(reading, metrics={**reading.metrics, **behind}, certain=certain)
 
     def _plan(self, line: str) -> LineReading | None:
         totals = list(_TOTAL.finditer(line[:_LONGEST_PLAN]))
