@@ -79,12 +79,13 @@ _METAL = "name: METAL"
 _TO_BE_USED = re.compile(r"(?i)(?:the )?(cuda(?::\d{1,3})?|mps|cpu|gpu) (?:will be|is being|is) used\.?\Z")
 _CPU_ALONE = re.compile(r"(?i)\b(?:run|train|running|training) (?:in|on) CPU[ -]only mode\b")
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
-_ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z")
-"""Of the settings of a program, printed one a line."""
+_ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z|solver_mode: (CPU|GPU)\Z")
+"""Of the settings of a program, printed one a line; Caffe calls it the mode of the solver."""
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
 _COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
 _OPTION = re.compile(
-    r"(?:[,;(|{] {0,3}| {2})[\"']?device[\"']? ?[:=] ?[\"']?(cuda(?::\d{1,3})?|mps|cpu)"
+    r"(?:[,;(|{] {0,3}| {2})[\"']?device[\"']? ?[:=] ?(?:(?:torch\.)?device\((?:type=)?)?[\"']?"
+    r"(cuda(?::\d{1,3})?|mps|cpu)"
     r"(?=[\"']?(?:[,;|)}]| {2}| \||\Z))"
 )
 """Among all the options of a program on one line."""
@@ -134,7 +135,7 @@ def device_of(line: str) -> Fact | None:
         return Fact(device=alone[1].lower(), stated=True)
     entry = _ENTRY_ALONE.match(line)
     if entry is not None:
-        return Fact(device=entry[1])
+        return Fact(device=entry[1] or entry[2].lower())
     found = [match for pattern in (_NAMED, _USED) for match in pattern.finditer(line)]
     meant = [match for match in found if _ONLY_SAID.search(line[: match.start("value")]) is None]
     if meant:

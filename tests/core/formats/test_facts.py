@@ -100,6 +100,9 @@ DEVICES = [
     ("model.hf_device_map: {'': device(type='mps', index=0)}", "mps"),
     ("model_kwargs: {'device_map': 'cuda:0', 'dtype': torch.bfloat16}", "cuda:0"),
     (" 'device': device(type='cpu'),", "cpu"),
+    (f"Namespace({'a_rather_long_option=None, ' * 30}device=device(type='cuda', index=1), lr=0.1)", "cuda"),
+    ("solver_mode: GPU", "gpu"),
+    ("solver_mode: CPU", "cpu"),
 ]
 
 
