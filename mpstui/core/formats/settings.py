@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .loss_series import or_zero
-from .measures import is_measure
+from .measures import is_measure, is_of_machine
 from .names import PART, NameScope, Role, classify, words_of
 from .pairs import Pair
 from .points import Counters, LineReading
@@ -67,8 +67,11 @@ def planned_alone(grammar: str, option: Pair) -> LineReading | None:
 
 
 def are_settings(named: Sequence[Pair]) -> bool:
-    """Whether many values of which few are measures, without a place in the training, are a program's settings."""
-    few = 3 * sum(is_measure(pair.key) for pair in named) < len(named)
+    """Whether many values of which few are measures, without a place in the training, are a program's settings.
+
+    What was timed is told by no settings.
+    """
+    few = 3 * sum(is_measure(pair.key) or is_of_machine(pair.key) for pair in named) < len(named)
     return len(named) >= _MANY and few and not any(pair.scope is NameScope.EVAL for pair in named)
 
 

@@ -156,7 +156,7 @@ _ERRORS_AND_SCORES = """
     spearman kendall brier fpr tpr fnr tnr ppv npv srcc plcc krcc f05 f2 return returns fb1 nae mase smape hd95
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
     mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc dsc
-    crps bpd nmi ari qwk mcd fitness roc accy
+    crps bpd nmi ari qwk mcd fitness roc accy fscore f1score fmeasure
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure where a sign joins it to a number."""

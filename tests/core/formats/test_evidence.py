@@ -54,6 +54,18 @@ def test_a_name_that_only_resembles_one_is_a_metric_once_it_comes_again_changed(
     assert shown("region cost: 5\n" + TRAINING.replace("Epoch ", "Epoch 1") + "region cost: 4.5\n") == {"region cost"}
 
 
+def test_times_beside_the_measures_of_a_line_make_no_settings_of_it() -> None:
+    times = ", ".join(f"{what} time: 0.00{n}4" for n, what in enumerate(("batching", "forward", "backward", "step"), 2))
+    form = "value loss: 2.{n}5, policy loss: 8.{n}5, entropy: -0.{n}5, ratio max: 1.{n}7, ratio min: 0.{n}7, "
+    log = "".join(f"{form.format(n=n)}{times}, episode: 97{n}\n" for n in range(1, 5))
+    assert metric_names.read(log.encode()).names >= {"value loss", "policy loss", "entropy"}
+
+
+@pytest.mark.parametrize("name", ["fscore", "F-score", "f_measure", "fmeasure", "F1score"])
+def test_the_mean_of_precision_and_recall_is_a_measure(name: str) -> None:
+    assert is_measure(name)
+
+
 def test_what_counts_beside_no_record_is_no_metric_however_often_it_comes() -> None:
     counts = "".join(f"Epoch {n} loss: 1.{n}\nGames kept: {n % 3}\nRatio kept: 0.{n}5\n" for n in range(6, 12))
     assert shown(counts) == {"Ratio kept"}
