@@ -93,7 +93,10 @@ _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
 _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
 """What ``print`` makes of several things in Python 2: ``('Epoch: ', 1)``."""
-_IN_TUPLE = re.compile(r"(?:\A\(|, )'([^'\n]{1,60}?)[\s:=]{0,4}', ")
+_IN_TUPLE = re.compile(r"(?:\A[(\[]|'?, )'([^'\n]{1,60}?)[\s:=]{0,4}', '?")
+_NAME_VALUE = r"'[A-Za-z][^'\n]{0,60}', '?[-+]?[\d.]{1,24}(?:e[-+]?\d{1,3})?'?"
+_LIST = re.compile(rf"\A\[{_NAME_VALUE}(?:, {_NAME_VALUE}){{1,20}}\]\Z")
+"""``['epoch', '1', 'loss', '0.5']``, as a row is printed that goes into a table as well."""
 _HITS = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,20})( \(\w{1,24}\))? ?@ ?([1-9]\d{0,3})(?=\s?(?:=|:(?!\d)))")
 """``Hits (raw) @ 10: 0.5``: at how many is part of the name."""
 _GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
@@ -355,6 +358,8 @@ def _place_in_front(line: str) -> str:
     if line[:1] in "Ee":
         line = _LOADED_EPOCH.sub("epoch ", line)
         return _EPOCH_OF.sub(r"epoch \1 \2", line)
+    if line.startswith("['"):
+        return _IN_TUPLE.sub(r" \1: ", line).rstrip("']") if _LIST.match(line) else line
     if line.startswith("("):
         line = _PLACE_IN_BRACKETS.sub(r"\1 \2: ", line)
         return _IN_TUPLE.sub(r" \1: ", line)[:-1] if _TUPLE.match(line) else line

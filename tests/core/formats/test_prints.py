@@ -39,6 +39,8 @@ PRINTS = [
     ("【第{e}轮】训练集loss：{v}，测试集loss：9.9", "e"),
     ("[エポック{e}] 訓練誤差: {v} テスト誤差: 9.9", "e"),
     ("{e} {s} Loss={v} Time=0.040", "es"),
+    ("['epoch', '{e}', 'step', '{s}', 'loss', '{v}', 'acc', '0.5']", "es"),
+    ("['epoch', {e}, 'loss', {v}]", "e"),
     ("epoch={e} i={s}/530 total_loss={v} part_loss=0.1", "es"),
     ("epoch: {e}, batch_id: {s}, AUC:0.9, loss:{v}, cost: 1.2 sec", "es"),
     ("Epoch {e}, Step {s}, used time 7.1 (s), avg loss so far is {v}", "es"),
