@@ -226,13 +226,13 @@ def test_whatever_stands_between_commas_belongs_to_a_counted_evaluation() -> Non
 
 
 def test_training_that_tells_no_loss_goes_on_below_an_evaluation() -> None:
-    score = "Score at iteration {} is 1.{}\n"
+    score = "Reward at iteration {} is 1.{}\n"
     before = score.format(100, 25) + score.format(200, 15)
     reader = LogReader()
     reader.feed((before + "Reporting evaluation results:\n Accuracy: 0.615\n" + score.format(300, 12)).encode())
     summary = reader.summary()
     assert summary.step == 300
-    assert summary.metrics == ("Score", "Accuracy")
+    assert summary.metrics == ("Reward", "Accuracy")
 
 
 def test_the_summary_of_an_evaluation_holds_values_of_any_name() -> None:

@@ -143,7 +143,7 @@ def read(text: str) -> MetricPoint:
         ("Epoch 3 acc: 79.5 (best 80.5 at 2) loss: 0.5", {"acc": 79.5, "loss": 0.5}, {}),
         ("\t # psnr: 26.5\tBest: 27.0 @ 1600 iter", {"psnr": 26.5}, {}),
         ("New Best Dice: 0.75", {"Best Dice": 0.75}, {}),
-        ("Score at iteration 300 is 1.5", {"Score": 1.5}, {}),
+        ("Score at step 300 is 1.5", {"Score": 1.5}, {}),
         ("[Train 10/200] {'grads_finite': 1.0, 'train_loss': 0.5}", {"grads_finite": 1.0, "train_loss": 0.5}, {}),
         ("RMSE 30.5, MAPE 0.25", {"RMSE": 30.5, "MAPE": 0.25}, {}),
         ("step 3 current learning rate: 0.25", {"learning rate": 0.25}, {}),
