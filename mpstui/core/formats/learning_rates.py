@@ -20,6 +20,10 @@ class LearningRates:
         self._told: float | None = None
         self._ahead: Counters | None = None
         """Where ``_told`` was told, if no loss has come since."""
+        self._names: set[str] = set()
+        """What those were called that lines have told since the run began."""
+        self._first = False
+        """Whether ``_told`` was the first of its name."""
 
     @property
     def newest(self) -> float | None:
@@ -37,13 +41,21 @@ class LearningRates:
         if reading.learning_rate is not None:
             if moved or reading.counters != NOWHERE:
                 self._told, self._ahead = reading.learning_rate, reading.counters
+                self._first = reading.rate_name not in self._names
+                self._names.add(reading.rate_name)
             else:
                 self.plan(reading)
         if reading.loss is not None:
             self._ahead = None
 
     def begin_run(self, first: LineReading) -> None:
-        """Another run begins with a reading: one that was told for its epoch just before is its own."""
-        epoch = first.counters.epoch
-        if self._ahead is None or epoch is None or self._ahead.epoch != epoch:
+        """Another run begins with a reading.
+
+        A rate that was told for its epoch just before is its own, and so is one of a heading above it
+        (``Training with lr=0.01``): nothing like it was told while the run before went on.
+        """
+        epoch, ahead = first.counters.epoch, self._ahead
+        of_epoch = ahead is not None and epoch is not None and ahead.epoch == epoch
+        if not of_epoch and not (ahead == NOWHERE and self._first):
             self._told = None
+        self._names.clear()

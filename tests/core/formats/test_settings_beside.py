@@ -29,6 +29,17 @@ def test_the_rate_of_a_part_alone_is_the_rate() -> None:
     assert read("backbone_lr: 0.0003\n" + EPOCHS).learning_rate == 0.0003
 
 
+def test_the_rate_in_the_heading_of_another_run_is_the_rate_of_that() -> None:
+    form = "training with: model {} lr={}\nepoch: 0\nloss: 2.15\nepoch: 1\nloss: 2.05\n"
+    assert read(form.format("a", 4e-4) + form.format("b", 2.5e-5)).learning_rate == 2.5e-5
+
+
+def test_the_rate_that_a_schedule_has_come_to_is_not_that_of_another_run() -> None:
+    run = "learning_rate = 0.1\n" + "".join(f"epoch: {n}\nloss: 2.{9 - n}5\nlr: 0.0{9 - n}\n" for n in range(4))
+    found = read(run + "epoch: 0\nloss: 2.95\n")
+    assert (found.runs, found.learning_rate) == (2, 0.1)
+
+
 @pytest.mark.parametrize("option", ["--val_batch_size 128", "test_path data/test.csv", "--eval_workers 4"])
 def test_an_option_of_an_evaluation_announces_none(option: str) -> None:
     found = read(f"{option}\nmean loss: 0.5 step: 1\n{option}\nmean loss: 0.25 step: 2\n")
