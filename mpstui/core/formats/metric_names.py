@@ -33,7 +33,7 @@ from .measures import (
     looks_measured,
     quantity,
 )
-from .names import PART, Role, classify, words_of
+from .names import PART, NameScope, Role, classify, scope_of, words_of
 from .points import Counters, LineReading, MetricPoint
 from .vocabulary import AVERAGE_WORDS, CENTRES, EPISODES, STATISTIC_WORDS
 
@@ -185,9 +185,11 @@ class MetricNames:
             taken: set[str] = set()
             train = {name: self._give(name, "", printed, taken) for name in reading.metrics}
             evaluated = {name: self._give(name, "val", printed, taken) for name in reading.eval_metrics}
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            known = self._known[key] = (train, evaluated)
+            known = (train, evaluated)
+            if not any(best_of(name) is not None for name in printed):  # whether it is one depends on what is shown
+                if len(self._known) >= _MOST:
+                    self._known.clear()
+                self._known[key] = known
         return known
 
     def _give(self, name: str, phase: str, printed: set[str], taken: set[str]) -> str:
@@ -238,6 +240,11 @@ class MetricNames:
         """Whether a value is known for a metric by now; ``beside`` what says that it is one of the training."""
         if name in self.shown:
             return True
+        if best_of(name) is not None and is_measure(name) and len(self._kept_back) < _MOST:
+            # What it is the best of may be told just below it.
+            first = self._kept_back.setdefault(name, now)
+            self._came_again += () if first is now else ((name, self._kept_back.pop(name)),)
+            return first is not now
         alike = self._alike_to(name, now.moves)
         if len(alike.places) > _MOST_ALIKE:
             return False  # the number in it counts on: ``Epoch 3 Val MSE``
@@ -275,6 +282,17 @@ class MetricNames:
             return False
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
+
+    def left(self, point: MetricPoint) -> list[MetricPoint]:
+        """Points like ``point`` of the best values that came once, of measures that nothing else has told."""
+        found = []
+        for name, first in self._kept_back.items():
+            if best_of(name) is not None and not self._is_a_best(name, set()):
+                told, none = {name: first.value}, dict[str, float]()
+                metrics, eval_metrics = (none, told) if scope_of(words_of(name)) is NameScope.EVAL else (told, none)
+                found.append(replace(point, counters=first.held, metrics=metrics, eval_metrics=eval_metrics))
+                self.shown[name] = None
+        return found
 
     def _is_to_come(self, name: str, value: float, told: Mapping[str, float]) -> bool:
         """Whether a loss of an evaluation only stands for the first one that will be: nothing else was measured."""
@@ -322,6 +340,8 @@ class MetricNames:
     def decided_after(self, name: str, values: Sequence[float]) -> int:
         """How many of the next values of a name it takes until it proves to be a metric; 0 where they do not tell."""
         first = self._kept_back.get(name)
+        if first is not None and best_of(name) is not None:
+            return 1
         if first is None and name in self._to_come:
             return next((number for number, value in enumerate(values, 1) if value != 0), 0)
         if first is not None and values[0] == first.value and _is_measured_0(name, values[0]):

@@ -111,8 +111,8 @@ class Tracker:
 
     def end(self) -> None:
         """Nothing follows: an evaluation that was under way is over, and no other group will be told."""
-        self._late += filter(None, map(self._place, self._groups.release()))
-        self._late += filter(None, [self._under_way.end()])
+        self._late += filter(None, [*map(self._place, self._groups.release()), self._under_way.end()])
+        self._late += self.names.left(self.point(LineReading("key-value")))
 
     def take_late(self) -> list[MetricPoint]:
         """The points of values that were kept back until now, each once."""

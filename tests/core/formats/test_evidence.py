@@ -98,6 +98,13 @@ def test_the_best_so_far_has_no_curve_beside_the_value_itself() -> None:
     assert shown(lines + "Best validation accuracy: 0.8\n") == {"val_acc"}
 
 
+def test_the_best_so_far_is_told_above_the_measure_that_it_is_the_best_of() -> None:
+    form = "Epoch [{n}][50/50] loss: 1.{n}5\nBest accuracy_top-1 is 16.{n}5 at {n} epoch.\n"
+    form += "Epoch(val) [{n}][196] accuracy_top-1: 16.{n}5, accuracy_top-5: 36.{n}5\n"
+    found = metric_names.read("".join(form.format(n=n) for n in (1, 2, 3)).encode())
+    assert found.names == {"loss", "val accuracy_top-1", "val accuracy_top-5"}
+
+
 def test_the_best_alone_is_a_result() -> None:
     assert shown("Best validation accuracy: 0.85\n") == {"Best validation accuracy"}
 
