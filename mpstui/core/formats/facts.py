@@ -62,7 +62,7 @@ _NAMED = re.compile(
 _USED = re.compile(
     r"(?i)\b(?:using|(?:train|runn|comput|execut|fine.?tun)ing(?: [\w./-]{1,40}){0,4}? (?:on|with)|"
     r"choose to use|train (?:on|with)(?= device)|setting (?:the )?(?:ds_)?(?:device|accelerator) to|"
-    r"(?:trains|runs|will (?:train|run)) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
+    r"(?:trains|runs|will (?:train|run)|[a-z]{3,9}/s(?:ec)?) on|(?:proceed|continu)\w{1,3} (?:on|with)|"
     r"(?:fall\w{0,4}|fell|fallback|switch\w{0,4}|default\w{0,3}|revert\w{0,3})(?: back)? (?:on|to)|"
     r"(?:model|network|module|everything)(?: \w{1,20}){0,3}? (?:on|to|onto)|"
     r"на(?= (?:cuda|mps|cpu)\b)|on \d{1,3} (?:devices?|gpus?) \(|(?:^|[,;:.(] ?)device(?= (?:cuda|mps|cpu)))"

@@ -101,6 +101,8 @@ DEVICES = [
     ("model_kwargs: {'device_map': 'cuda:0', 'dtype': torch.bfloat16}", "cuda:0"),
     (" 'device': device(type='cpu'),", "cpu"),
     (f"Namespace({'a_rather_long_option=None, ' * 30}device=device(type='cuda', index=1), lr=0.1)", "cuda"),
+    ("loss 0.002, 121030.6 tokens/sec on cuda:0", "cuda:0"),
+    ("1234.5 examples/sec on cpu", "cpu"),
     ("solver_mode: GPU", "gpu"),
     ("solver_mode: CPU", "cpu"),
 ]
