@@ -229,10 +229,16 @@ def _in_one_spelling(words: list[str]) -> list[str]:
     return parts
 
 
+def decimals_of(number: float) -> int:
+    """How many decimals a number was printed with, but for zeros at its end; 0 where it has an exponent."""
+    decimals = repr(number).partition(".")[2]
+    return len(decimals) if decimals.isdigit() else 0
+
+
 def is_rounded(full: float, printed: float) -> bool:
     """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
-    _, _, decimals = repr(printed).partition(".")
-    return len(decimals) > 1 and decimals.isdigit() and abs(full - printed) <= 0.51 * 10.0 ** -len(decimals)
+    decimals = decimals_of(printed)
+    return decimals > 1 and abs(full - printed) <= 0.51 * 10.0**-decimals
 
 
 def is_same(now: float, before: float | None) -> bool:

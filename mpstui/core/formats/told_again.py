@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import lru_cache
 
-from .measures import is_rounded, is_same
+from .measures import decimals_of, is_rounded, is_same
 from .names import words_of
 from .points import NOWHERE, Counters, LineReading, Number, Phase
 from .vocabulary import EVAL_WORDS, LOSS_WORDS, TRAIN_WORDS
@@ -107,6 +107,6 @@ class Rounded:
         before = self._newest.get(name)
         if before is None or not is_same(now, before):
             return False
-        if before != now:
+        if abs(decimals_of(before) - decimals_of(now)) > 1:  # by one: the last may have been a zero
             self._rounded.add(name)
         return name in self._rounded

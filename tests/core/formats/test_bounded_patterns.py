@@ -26,8 +26,10 @@ AT_THE_START = "is matched at the start of a text alone"
 SHORT_TEXT = "sees a name, or a line that was cut to some thousand characters at most"
 FOLLOWS_A_MARK = "follows a mark that it cannot take itself, so no place is looked at twice"
 REASONS = {
-    **dict.fromkeys(("notices._LETTERS", "evaluations._LETTERS", "console._BLANK_LINES", "names._SPLIT"), ONE_KIND),
-    **dict.fromkeys(("table._COLUMNS", "table._WORD", "line._DRAWN_OVER", "assemble._WORD"), ONE_KIND),
+    **dict.fromkeys(("notices._LETTERS", "evaluations._LETTERS", "told_again._LETTERS", "names._SPLIT"), ONE_KIND),
+    **dict.fromkeys(
+        ("console._BLANK_LINES", "table._COLUMNS", "table._WORD", "line._DRAWN_OVER", "assemble._WORD"), ONE_KIND
+    ),
     **dict.fromkeys(("facts._SHELL", "bare_split._LINE", "bare_split._EVALUATION", "keras._ROW"), AT_THE_START),
     **dict.fromkeys(("ultralytics._HEADER", "notices._LAUNCHER", "notices._ORIGIN", "engine._RANK"), AT_THE_START),
     **dict.fromkeys(("reader._OTHER_RANK", "reader._FIRST_RANK", "log_text._STACK_FRAME"), AT_THE_START),

@@ -33,7 +33,7 @@ def values(points: list[MetricPoint], name: str) -> list[float]:
 
 @pytest.mark.parametrize("epochs", [4, 90])  # more than 48 lines of a shape are read by columns
 def test_an_evaluation_told_in_full_and_then_rounded_is_one_reading(epochs: int) -> None:
-    exact = [30.123 + n / 3 for n in range(epochs)]
+    exact = [30.1234 + n / 3 for n in range(epochs)]
     record = "{{'train_loss': {:.6f}, 'test_acc': {}, 'epoch': {}}}\n==> id: run (ep {}), test_acc: {:.2f}\n"
     points = told("".join(record.format(9 / (n + 1), acc, n, n, acc) for n, acc in enumerate(exact)))
     assert values(points, "test_acc") == exact
