@@ -219,8 +219,8 @@ DURATIONS = word_set(f"{_TIMES} walltime wallclock 耗时 用时 時間 시간")
 """Name a time."""
 MACHINE_WORDS = word_set(
     """
-    mem memory vram ram rss swap speed throughput ips wps ups fps tps sps qps gb mb gib mib util utilization reserved
-    allocated memallocated 显存 内存 速度
+    mem memory vram ram rss swap speed throughput ips wps ups fps tps sps qps flops tflops mfu gb mb gib mib util
+    utilization reserved allocated memallocated 显存 内存 速度
     """
 )
 """Tell of the machine."""

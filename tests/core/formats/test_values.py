@@ -837,3 +837,11 @@ def test_a_step_within_the_name_of_an_evaluation_is_none_of_its_name() -> None:
         reader.feed(f"Train loss {at} 0.{at}25000 Grad Norm 1.{at}25000 0.09s/it\n".encode())
         reader.feed(f"Validation loss {at}:  0.{at}75000  \n".encode() if at % 2 == 0 else b"")
     assert set(reader.summary().metrics) == {"Train loss", "Grad Norm", "Validation loss"}
+
+
+def test_how_much_is_computed_is_of_the_machine() -> None:
+    reader = LogReader()
+    reader.feed(
+        b"step: 1 loss: 0.5 grad: 1.25 flops: 1.85e+04 mfu: 41.5%\nstep: 2 loss: 0.4 grad: 1.5 flops: 1.7e+04 mfu: 40%\n"
+    )
+    assert reader.summary().metrics == ("loss", "grad")
