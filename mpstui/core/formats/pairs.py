@@ -42,7 +42,7 @@ def _token(first: str, number: str) -> re.Pattern[str]:
         r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"
         r"0x[0-9a-fA-F]{1,16}|\d{1,4}(?:[dhDH]\d{1,2}[hm]|m\d{1,2}s|s\d{1,3}ms)(?:\d{1,2}[ms])?(?!\w))"
         rf"|(?P<number>{number})"
-        rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,8}}"
+        rf"(?:(?P<times>[kKMB](?=\s?/\s?\d))?\s{{0,8}}(?:/|／|\b(?:of|out of|de|di|sur|von|из)\b)\s{{0,12}}"
         rf"(?P<total>\d{{1,3}}(?:,\d{{3}}){{1,6}}(?!,?\d)|\d{{1,30}}(?:\.0{{1,2}}|(?:\.\d{{1,3}})?[kKMB])?(?!\w|\.\d)))?"
         rf"(?P<unit>\s?%|\s?(?:{_RATE_UNIT}|(?:ms|us|µs|s|sec)/[a-z]{{2,8}})(?![\w/]|\s{{0,2}}[:=：＝])|"
         rf"{_UNIT}(?![\w])|/s(?:ec)?(?:/[a-z]{{2,8}})?(?![\w/])|\s(?:secs?|seconds|ms|minutes|hours?|hrs|[GMK]i?B)(?![\w.]|\s?[:=\d])|\ss(?=\s{{1,4}}(?:[\d|]|[A-Z][a-z])|[,;)]|\s{{0,4}}\Z)"

@@ -239,3 +239,9 @@ def test_the_bar_of_a_nearest_neighbour_monitor_is_one_of_an_evaluation(name: st
     assert [value for point in points for value in point.eval_metrics.values()] == [40.1, 40.2, 40.3]
     assert [point.metrics for point in points if "Accuracy" in point.metrics] == []
     assert (reader.summary().step, reader.summary().steps) == (5, 5)
+
+
+def test_a_padded_count_of_batches_is_one() -> None:
+    lines = "".join(f"Evaluating Epoch 1 {25.0 * n:5.1f}% | batch: {n:9d} of {4:9d} | loss: 0.9{n}\n" for n in range(4))
+    points = LogReader().feed(f"epoch 1 loss 0.5\n{lines}Epoch 1 Validation Summary: loss: 0.75 |\n".encode())
+    assert [dict(point.eval_metrics) for point in points if point.eval_metrics] == [{"val loss": 0.75}]
