@@ -147,3 +147,16 @@ def test_a_bar_that_is_drawn_for_its_description_too_shows_no_value_twice(shown:
     found = values(told(first + rows + "\n"), "acc")
     assert len(found) <= 11
     assert found[-7:] == [float(a) for a, _ in values_set[2:]]
+
+
+def test_a_record_of_what_lines_have_told_one_by_one_is_no_new_point() -> None:
+    lines = "step {n}0 loss 1.{n}5\nval ppl: 12.{n}23\nval acc: 0.{n}5\n"
+    record = '__log__:{{"epoch": {n}, "val ppl": 12.{n}2345, "val acc": 0.{n}5}}\n'
+    points = told("".join((lines + record).format(n=n) for n in range(1, 5)))
+    assert values(points, "val ppl") == [float(f"12.{n}23") for n in range(1, 5)]
+    assert values(points, "val acc") == [float(f"0.{n}5") for n in range(1, 5)]
+
+
+def test_evaluations_that_come_to_the_same_are_points_each() -> None:
+    points = told("val acc: 0.5, val f1: 0.25\n" * 3 + "val acc: 0.5\nval f1: 0.25\n" * 3)
+    assert values(points, "val acc") == [0.5] * 6
