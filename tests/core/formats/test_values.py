@@ -841,7 +841,6 @@ def test_a_step_within_the_name_of_an_evaluation_is_none_of_its_name() -> None:
 
 def test_how_much_is_computed_is_of_the_machine() -> None:
     reader = LogReader()
-    reader.feed(
-        b"step: 1 loss: 0.5 grad: 1.25 flops: 1.85e+04 mfu: 41.5%\nstep: 2 loss: 0.4 grad: 1.5 flops: 1.7e+04 mfu: 40%\n"
-    )
+    for n in (1, 2):
+        reader.feed(f"step: {n} loss: 0.{n}5 grad: 1.{n}5 flops: 1.{n}5e+04 mfu: 4{n}.5%\n".encode())
     assert reader.summary().metrics == ("loss", "grad")
