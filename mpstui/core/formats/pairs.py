@@ -19,7 +19,8 @@ from .names import Name, NameScope, Role, classify, words_of
 from .namings import named_by
 from .points import Number, parse_count, parse_number
 from .scopes import Scope, scopes_of
-from .spelling import NUMBER, respelt
+from .side_by_side import NUMBER
+from .spelling import respelt
 from .vocabulary import EVAL_WORDS, NOT_THE_STEP
 
 _SPECIAL = r"[-+]?(?:nan|NaN|NAN|inf|Inf|INF|infinity|Infinity)"
