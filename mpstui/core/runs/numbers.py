@@ -127,6 +127,9 @@ class NumberWitnesses(NamedTuple):
                 found[f"{count}s"], by[f"{count}s"] = planned
             if first is not None and count == "epoch":
                 found |= self._in_epoch(first, order, found)
+        if "epoch" not in found and "step" in found and found.get("epochs") == found.get("steps") is not None:
+            found |= {"epoch": found["step"], "first_epoch": 1, "epoch_done": True}  # a bar over epochs of one step
+            by["epoch"] = by["step"]
         if (teller := next(self._of_loss(), None)) is not None:
             found["loss"], by["loss"] = number(teller.says["loss"]), teller.name
             found["loss_is_finite"] = found["loss"] is not None
@@ -318,9 +321,8 @@ class NumberWitnesses(NamedTuple):
 
 
 def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping[str, Any]) -> Heartbeat | None:
-    """The agent's heartbeat, counted in planned epochs instead of passes through the loader, if one pass is everything.
-    If the first pass has as many steps as the program calls the total, it is the whole training, and the planned epochs
-    are equal parts of it. Otherwise, and if the parts would not be whole, nothing is changed.
+    """The agent's heartbeat, counted in planned epochs instead of passes through the loader, if one pass is everything:
+    it has as many steps as the program calls the total, and the planned epochs are equal parts of it, all whole.
 
     Args:
         printed: the newest values of the output.
@@ -354,8 +356,7 @@ def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bo
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:
-    """Whether the printed count is of something else: it is too low for a training that made all steps of this process,
-    and its newest line cannot be that old."""
+    """Whether the printed count is of something else: its newest line cannot be so old that it is so low."""
     return integer(printed) is not None and 2 * (integer(printed) or 0) < (integer(seen) or 0)
 
 

@@ -92,6 +92,14 @@ def test_a_plan_is_read_by_the_words_of_an_argument(argv: str, totals: dict[str,
     assert asked_totals(argv.split()) == totals
 
 
+@pytest.mark.parametrize(("epochs", "epoch"), [(300, 41), (20, None)])
+def test_a_bar_over_epochs_of_one_step_each_counts_these(home: Home, epochs: int, epoch: int | None) -> None:
+    """``for epoch in tqdm(range(300))``: nothing else says that what it counts are epochs."""
+    printed = "".join(f" 14%|█▍        | {n}/300 [00:02<00:10, 22.4it/s]\r" for n in range(42))
+    numbers = shown(home, f"python train.py --n_epochs {epochs}", printed, step=41, accumulate=1).numbers
+    assert (numbers.step, numbers.steps, numbers.epoch, numbers.epochs) == (41, 300, epoch, epochs)
+
+
 @pytest.mark.parametrize(("stride", "steps"), [(1, 400), (3, None)])
 def test_an_epoch_of_which_every_step_is_printed_says_how_many_there_are(
     home: Home, stride: int, steps: int | None
