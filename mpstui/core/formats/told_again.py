@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -80,6 +81,8 @@ class Rounded:
     def __init__(self) -> None:
         self._newest: dict[str, float] = {}
         """What was measured since training was last seen."""
+        self._beside: dict[str, int] = {}
+        """How many values stood on the line of each of these, itself among them; none of a bar."""
         self._at = NOWHERE
         """Where it was told to be."""
         self._rounded: set[str] = set()
@@ -91,6 +94,7 @@ class Rounded:
             self._newest.clear()
         if reading.eval_metrics:
             self._newest |= reading.eval_metrics
+            self._beside |= dict.fromkeys(reading.eval_metrics, 0 if reading.bar else len(reading.eval_metrics))
             self._at = reading.counters
 
     def of(self, reading: LineReading) -> LineReading:
@@ -100,8 +104,19 @@ class Rounded:
         now, then = reading.counters, self._at
         if any(None not in two and two[0] != two[1] for two in zip(now, then, strict=True)):
             return reading
+        if not reading.bar and self._is_record(reading.eval_metrics):
+            return replace(reading, eval_metrics={})
         new = {name: value for name, value in reading.eval_metrics.items() if not self._is_known(name, value)}
         return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
+
+    def _is_record(self, values: Mapping[str, float]) -> bool:
+        """Whether several values gather what lines of fewer have told, as a record in JSON below them does."""
+        return all(
+            name in self._newest
+            and (now == self._newest[name] or is_same(now, self._newest[name]))
+            and 0 < self._beside[name] < len(values)
+            for name, now in values.items()
+        )
 
     def _is_known(self, name: str, now: float) -> bool:
         before = self._newest.get(name)

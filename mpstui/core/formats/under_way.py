@@ -113,27 +113,14 @@ class UnderWay:
         self._pass: _Pass | None = None
         self._told: MetricPoint | None = None
         """What the newest evaluation came to, as long as no training has followed."""
-        self._since: dict[str, tuple[float, int]] = {}
-        """What evaluations have told since the training went on, each with the number of values beside it."""
 
     def without_repeated(self, reading: LineReading) -> LineReading:
         """The reading without what its evaluation has told already: a bar of other work may stand between the two."""
-        if self._is_told_again(reading):
-            return replace(reading, eval_metrics={})
         told = {} if self._told is None else self._told.eval_metrics
         if not told or not reading.eval_metrics or reading.bar:
             return reading
         rest = {n: v for n, v in reading.eval_metrics.items() if n not in told or not _is_same(v, told[n])}
         return reading if len(rest) == len(reading.eval_metrics) else replace(reading, eval_metrics=rest)
-
-    def _is_told_again(self, reading: LineReading) -> bool:
-        """Whether a record holds what lines of fewer values have told, as JSON behind them does, in more digits."""
-        values = reading.eval_metrics
-        if len(values) < 2 or reading.bar or reading.metrics or reading.loss is not None:
-            return False
-        found = [(value, *self._since.get(name, (math.nan, 0))) for name, value in values.items()]
-        alike = all(value == told or is_rounded(value, told) or is_rounded(told, value) for value, told, _ in found)
-        return alike and all(beside < len(values) for _, _, beside in found)
 
     def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
         """Keep what a line of an evaluation tells; the end of the evaluation before, if it is the first of another."""
@@ -152,10 +139,6 @@ class UnderWay:
 
     def hear(self, reading: LineReading) -> MetricPoint | None:
         """Another line: what it tells of the evaluation is the result, and a line of training ends that."""
-        if reading.loss is not None or (reading.phase is Phase.TRAIN and reading.metrics):
-            self._since.clear()
-        if not reading.bar:
-            self._since |= {n: (v, len(reading.eval_metrics)) for n, v in reading.eval_metrics.items()}
         if self._told is not None and (
             reading.loss is not None or reading.counters.epoch not in (None, self._told.counters.epoch)
         ):
