@@ -533,9 +533,9 @@ def test_what_is_written_for_tensorboard_are_points_at_the_steps_of_the_run(tmp_
 @pytest.mark.parametrize(
     ("folders", "names"),
     [
-        (("run/train", "run/val"), {"iou", "val/loss", "val/iou", "test_acc"}),
-        (("run", "other/test/"), {"iou", "test_acc"}),  # two runs, of which one is called test
-        (("run/a", "run/b"), {"iou", "test_acc"}),
+        (("run/train", "run/val"), {"train/loss", "iou", "val/loss", "val/iou", "test_acc"}),
+        (("run", "other/test/"), {"train/loss", "iou", "test_acc"}),  # two runs, of which one is called test
+        (("run/a", "run/b"), {"train/loss", "iou", "test_acc"}),
     ],
 )
 def test_two_writers_of_which_one_is_of_an_evaluation_write_different_metrics(
