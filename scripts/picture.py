@@ -19,15 +19,35 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 FONT_FACES = re.compile(r"@font-face\s*\{[^}]*\}\s*")
 MONOSPACE = "'SF Mono', Menlo, 'DejaVu Sans Mono', Consolas, monospace"
-SETTLE_SECONDS = 0.6
+SETTLE_SECONDS = 2.0
+"""Twice this is longer than the list takes to show the machine."""
+CRASHED_LOG = (
+    *(f"epoch 2/90  step {step}/9000  loss {2.206 - step / 200:.4f}" for step in range(8, 119)),
+    "Traceback (most recent call last):",
+    '  File "train.py", line 64, in <module>',
+    "    train(model, batches)",
+    '  File "train.py", line 41, in train',
+    "    loss.backward()",
+    "    ^^^^^^^^^^^^^^^",
+    "RuntimeError: MPS backend out of memory (MPS allocated: 17.9 GB, max: 18.1 GB)",
+)
+"""Of the run that failed: its evidence is in line 118."""
 
 
-async def picture(path: Path, size: tuple[int, int], opening: str | None, keys: tuple[str, ...], theme: str) -> None:
+async def picture(
+    path: Path,
+    size: tuple[int, int],
+    opening: str | None,
+    keys: tuple[str, ...],
+    theme: str,
+    log: tuple[str, ...] | None = None,
+) -> None:
     """Open the screen, press keys, save what is seen."""
     from mpstui.ui.app import MpstuiApp
     from tests.ui import fakes
 
-    app = MpstuiApp(fakes.world(fakes.several()).services, opening=opening, theme=theme)
+    runs = tuple(fakes.changed(one, loss=1.616) if one.exit and one.exit.code else one for one in fakes.several())
+    app = MpstuiApp(fakes.world(runs, log=log).services, opening=opening, theme=theme)
     async with app.run_test(size=size) as pilot:
         while app.state.snapshots is None:
             await pilot.pause(0.02)
@@ -58,14 +78,13 @@ def main() -> None:
     from tests.ui import fakes
 
     running, failed = fakes.running().run, fakes.failed().run
-    for name, size, opening, keys, theme in (
-        ("runs", (110, 30), None, ("down",), OWN_THEME),
-        ("run", (124, 38), running, (), OWN_THEME),
-        ("run-light", (124, 38), running, (), OWN_LIGHT_THEME),
-        ("failed", (100, 28), failed, ("e",), OWN_THEME),
-        ("launch", (110, 22), None, ("n", "enter"), OWN_THEME),
+    for name, size, opening, keys, theme, log in (
+        ("runs", (110, 30), None, ("down",), OWN_THEME, None),
+        ("run", (124, 38), running, (), OWN_THEME, None),
+        ("run-light", (124, 38), running, (), OWN_LIGHT_THEME, None),
+        ("failed", (100, 28), failed, ("l",), OWN_THEME, CRASHED_LOG),
     ):
-        asyncio.run(picture(folder / f"{name}.svg", size, opening, keys, theme))
+        asyncio.run(picture(folder / f"{name}.svg", size, opening, keys, theme, log))
 
 
 if __name__ == "__main__":
