@@ -489,7 +489,7 @@ class _Run:
         before, room = dict(self._config), iter(range(MOST_SETTINGS - len(self._config)))
         self._config.update(_open_values({**dict(values.items()), **named}, room))
         if next(room, None) is None:
-            self.refuse("report.config(...)", f"keeps {MOST_SETTINGS:,} settings: what goes beyond is left out")
+            self.refuse("report.config(...)", f"keeps {MOST_SETTINGS:,} settings: further ones are left out")
         if self._config != before:
             self._write(self.path("attempts", str(self.attempt), "config.json"), self._config)
 
@@ -503,7 +503,7 @@ class _Run:
         if self.rank or began < names.get(name, 0.0) or not (self.speaks or self._begin()):
             return
         if name not in names and len(names) >= MOST_IMAGE_NAMES:
-            self.refuse("report.image()", f"keeps images of {MOST_IMAGE_NAMES} names: what goes beyond is left out")
+            self.refuse("report.image()", f"keeps images of {MOST_IMAGE_NAMES} names: further ones are left out")
             return
         try:
             self._keep(name, _picture(image), self._step_or(step))
@@ -766,7 +766,7 @@ class _Run:
         """A metric's name as it stands in a line; empty where there is none of that name."""
         known = _OTHER_NAMES.get(str(name), str(name)).translate(_UNSAFE)
         if known in _RESERVED:
-            self.refuse(f"report({known}=...)", "is left out: that name is taken, call it otherwise")
+            self.refuse(f"report({known}=...)", "is left out: that name is taken, use another")
             return ""
         self._names[str(name)] = known
         return known

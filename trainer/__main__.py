@@ -126,7 +126,7 @@ def _dispatch(arguments: list[str], control: Control) -> int:
 def _results(arguments: list[str]) -> int:
     from .results import main as results
 
-    print(results(arguments, _parser("results", "what runs came to, and what those that differ have in common")))
+    print(results(arguments, _parser("results", "results of runs, and a table of the options they differ in")))
     return 0
 
 
@@ -196,7 +196,7 @@ def _add_measuring(group: argparse._ArgumentGroup) -> None:
         "--reuse-batches",
         type=positive,
         metavar="N",
-        help="make N batches once and take them again and again, so that nothing is loaded",
+        help="make N batches once and reuse them, so that nothing is loaded",
     )
     group.add_argument(
         "--longest-step",

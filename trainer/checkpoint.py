@@ -217,7 +217,7 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
     Raises:
         UsageError: it is missing, truncated, not ours, or of another model; names the file and the remedy.
     """
-    remedy = "name another checkpoint with --resume, or leave --resume out to start anew"
+    remedy = "name another checkpoint with --resume, or leave --resume out to start from scratch"
     if not is_checkpoint(path):
         raise UsageError(f"{path} does not exist; {remedy}")
     try:

@@ -65,7 +65,7 @@ def _benchmark(base: str, part: str) -> Archive:
         record = json.loads(answer.read(_LARGEST_RECORD_BYTES))
     found = [file for file in record.get("files", []) if file.get("key") == name]
     if not found or not isinstance(found[0].get("checksum"), str):
-        raise TrainingError(f"{base} does not list {name}; look there for what became of it, and name it with --from")
+        raise TrainingError(f"{base} does not list {name}; look there for where it went, and name it with --from")
     return Archive(f"{base}/files/{name}?download=1", found[0]["checksum"], part)
 
 
@@ -152,7 +152,7 @@ def fetch(archive: Archive, to: Path) -> Path:
         partial.unlink()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise TrainingError(f"{target} could not be made ({reason}); run it again, it goes on where it was") from error
+        raise TrainingError(f"{target} could not be made ({reason}); run again, it continues where it was") from error
     return target
 
 
@@ -182,7 +182,7 @@ def _download(url: str, partial: Path) -> None:
             if attempt == _ATTEMPTS:
                 reason = getattr(error, "reason", None) or error
                 raise TrainingError(
-                    f"{url} cannot be read ({reason}); run it again when the line is back, it goes on where it was"
+                    f"{url} cannot be read ({reason}); run again when the connection is back, it continues where it was"
                 ) from error
             time.sleep(min(2.0**attempt, 10.0) if isinstance(error, URLError) else 0.1)
         else:

@@ -93,7 +93,7 @@ class Job:
             self.layout.load_optimizer(self.optimizer, state["optimizer"])
         else:
             self.reports.notify(
-                "note", f"{self.options.optimizer} starts afresh: the checkpoint is {state['optimizer_name']}'s"
+                "note", f"{self.options.optimizer} starts from scratch: the checkpoint is {state['optimizer_name']}'s"
             )
         if state["scaler"] and self.stepper.scaler.is_enabled():
             self.stepper.scaler.load_state_dict(state["scaler"])

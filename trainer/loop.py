@@ -146,7 +146,7 @@ class Loop:
         self._reports.notify("note", f"stopping at step {self._progress.step} ({reason})")
         if not self._save():
             raise TrainingError("stopped, but the checkpoint could not be written; the one before it is intact")
-        self._reports.say("stopped: the checkpoint is saved, --resume latest goes on from here")
+        self._reports.say("stopped: the checkpoint is saved, --resume latest continues from here")
 
     def _end_epoch(self) -> bool:
         """Validate and save what is due; False when asked to stop meanwhile.

@@ -234,7 +234,7 @@ def _say_how_it_ended(snapshot: RunSnapshot, source: str | None) -> None:
         if caution:
             left = f"; {caution}, and may write over what it left"
         elif source == "latest":
-            left = "; where it continues, nothing may be left to do (change that with --set)"
+            left = "; there may be nothing left to do (change that with --set)"
     warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 
 

@@ -74,7 +74,7 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "hosts": Command("hosts", "check the machines reached over ssh"),
         "doctor": Command("machine:doctor", "check this machine: devices, torch, memory, limits"),
         "bench": Command("bench", "measure CPU, device, bf16, compile and loaders on this machine"),
-        "alerts": Command("machine:alerts", "show who is told of crashes, stalls and ends; send a test"),
+        "alerts": Command("machine:alerts", "show where alerts of crashes, stalls and ends go; send a test"),
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }

@@ -147,7 +147,7 @@ def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], l
     broken = best.broken if best is not None else {}
     remarks = [f"{BROKEN_MARK} {runs[place].run}: {words}" for place, words in broken.items()]
     if metric == "loss" and any(_SEEN in one.series for one in runs):
-        remarks.append(f"loss is the one that the program tells, {_SEEN} what goes into backward")
+        remarks.append(f"loss is what the program prints or reports, {_SEEN} what goes into backward")
     return rows, remarks
 
 

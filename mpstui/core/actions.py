@@ -176,13 +176,13 @@ def _ask_to_restart(snapshot: RunSnapshot, caution: str, where: str = "") -> Que
     if costs_little and not has_finished:
         return None
     stopped = ("The attempt that runs now is stopped first.",) if snapshot.state.active else ()
-    done = (f"{completed(snapshot)} R (`--set`) changes its arguments first, say the epochs.",) if has_finished else ()
+    done = (f"{completed(snapshot)} R (`--set`) changes arguments first, such as the epochs.",) if has_finished else ()
     told = snapshot.numbers.checkpoint
     elsewhere = told is not None and f"{told.path} is not where the checkpoints of this run are looked for"
     begins = caution or f"it will start from step 0: {elsewhere or 'there is no checkpoint'}"
     told_by_cost = resumes or (not caution and not all(one.finite for one in snapshot.checkpoints))
     scratch = () if told_by_cost else (f"{begins[:1].upper()}{begins[1:]}.",)
-    goes_on = "It continues from its newest checkpoint, where nothing may be left to do."
+    goes_on = "It continues from its newest checkpoint: there may be nothing left to do."
     again = cost_of_restart(snapshot, "" if told_by_cost else "from scratch")
     cost = goes_on if has_finished and resumes else again
     lines = (*stopped, *done, *scratch, cost)
@@ -196,7 +196,7 @@ def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
 
 def pasted(action: Action, snapshot: RunSnapshot) -> Question:
     """What is asked where the key came among other letters in one piece: a paste, or a line that hangs."""
-    why = f"Its key ({action.shown_key or action.key}) came among other letters at once, as they do from a paste."
+    why = f"Its key ({action.shown_key or action.key}) arrived together with other letters, as in a paste."
     return Question(f"{action.name[:1].upper()}{action.name[1:]}: {snapshot.name}?", (why,), action.name)
 
 
@@ -391,9 +391,9 @@ def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Av
     if snapshot.moved_to is not None and snapshot.state not in HAS_PROCESSES:
         return Availability(False, f"it was moved to {snapshot.moved_to} and continues there")
     if snapshot.moving is not None and snapshot.state is State.MOVING:
-        return Availability(False, f"it is just being moved {snapshot.moving.sentence}")
+        return Availability(False, f"it is being moved {snapshot.moving.sentence}")
     if facts is None and action.refusal is _cannot_end and snapshot.state in HAS_PROCESSES:
-        return Availability(True, "its record cannot be read; what lives of it can be ended")
+        return Availability(True, "its record cannot be read; what still runs of it can be ended")
     if facts is None or snapshot.state is State.UNREADABLE:
         return Availability(False, "the run's record cannot be read (damaged, or written by a newer mpstui)")
     why = action.refusal(snapshot, facts)

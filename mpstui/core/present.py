@@ -187,9 +187,9 @@ BADGES: dict[State | Health, StatusBadge] = {
 """Every state and health, in the order in which runs go through them."""
 UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is silent; the rest is as then")
 SILENT = StatusBadge("○", "silent", "quiet", "external; wrote nothing for unusually long")
-ENDED = StatusBadge("□", "ended", "quiet", "external; its program ended, unknown how")
+ENDED = StatusBadge("□", "ended", "quiet", "external; its program ended, how is unknown")
 GONE = StatusBadge("?", "gone", "warn", "external; its file was deleted or moved")
-MOVED = StatusBadge("→", "moved", "quiet", "goes on elsewhere, cannot be started here")
+MOVED = StatusBadge("→", "moved", "quiet", "continues elsewhere, cannot start here")
 CANCELLED = StatusBadge("⊘", "cancelled", "quiet", "its job was cancelled, not through mpstui")
 FINISHING = StatusBadge("◕", "finishing", "busy", "training done, its process still lives")
 NAN_LOSS = StatusBadge("✗", "NaN loss", "bad", "making steps; its newest loss is NaN or inf")

@@ -49,7 +49,7 @@ class _Handlers:
         if self._evaluator is None:
             report.refuses("evaluate", "there is nothing to evaluate with: give it attach(trainer, evaluator=...)")
         elif self._evaluated_on is None:
-            report.refuses("evaluate", "on what its evaluator runs is not known before it has: ask again then")
+            report.refuses("evaluate", "what its evaluator runs on is known once it has run: ask again then")
         report.phase("training")
 
     def epoch_started(self, engine: Any) -> None:

@@ -19,7 +19,7 @@ from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_as
 _LARGEST_STATE = 1 << 20
 """More numbers than that are weights that are frozen: no evaluation changes them."""
 _NO_DATA = (
-    "Keras has not told yet what it validates on: ask behind a validation, or give MpstuiCallback validation_data too"
+    "Keras has not said yet what it validates on: ask again after one, or give MpstuiCallback validation_data too"
 )
 _READ_ONCE = "it validates on a generator, which is read once: give MpstuiCallback validation_data of its own"
 

@@ -79,7 +79,7 @@ class MpstuiCallback(BaseCallback):
         if self._eval_env is None:
             report.refuses("evaluate", "there is nothing to evaluate in: give it MpstuiCallback(eval_env=...)")
         elif _simulators(self._eval_env) & _simulators(self.training_env):
-            report.refuses("evaluate", "what it would evaluate in is trained in: eval_env needs one of its own")
+            report.refuses("evaluate", "it would evaluate where it trains: give eval_env an environment of its own")
         else:
             report.takes("evaluate")
 

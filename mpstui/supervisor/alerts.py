@@ -20,7 +20,7 @@ DEFAULT_PROMISE_SECONDS = 60.0
 OVERDUE_TIMES = 3.0
 OVERDUE_MARGIN_SECONDS = 60.0
 """Silence is a stall after three times the promised interval, but at the earliest a minute after its end."""
-STOPPED_BY_ANOTHER = "paused: stopped by a signal that mpstui did not send; `mpstui continue` lets it go on"
+STOPPED_BY_ANOTHER = "paused: stopped by a signal that mpstui did not send; `mpstui continue` resumes it"
 _PROGRAM = Path(__file__).resolve().parent / "notify" / "__main__.py"
 
 
@@ -50,7 +50,7 @@ class Alerts:
             self._started.append(started)
             helpers.add(started.pid)
         except (OSError, ValueError) as error:
-            complain(f"nobody could be told of the {event}: {error}")
+            complain(f"no alert could be sent for the {event}: {error}")
 
     def reap(self) -> None:
         """Collect notifiers that are done; one that outlives this supervisor is collected by init."""

@@ -205,7 +205,7 @@ class ByOwner(NamedTuple):
         if newer is None:
             return ""
         whose = f"is of run {newer[1]}" if newer[1] else "was not written while this run trained"
-        return f"{newer[0].path} {whose}; --from PATH takes it all the same"
+        return f"{newer[0].path} {whose}; --from PATH uses it anyway"
 
 
 def saved_since(run: RunDir, template: LaunchTemplate, moment: float | None) -> bool:

@@ -199,7 +199,7 @@ def compose(
     variant = template.variants.get(wanted)
     if variant is None:
         known = ", ".join(sorted(template.variants)) or "none"
-        raise CannotCompose(f"nobody said how this program is put on {wanted} (known: {known})")
+        raise CannotCompose(f"nothing says how to run this program on {wanted} (known: {known})")
     argv = list(variant.argv)
     if checkpoint is not None:
         if template.resume_args is None:

@@ -110,7 +110,7 @@ def watch_disk_space(supervision: Supervision, attempt: Attempt, disk: DiskWatch
         supervision.journal.event("phase", text, free_bytes=disk.free)
         supervision.alerts.tell("stall", attempt.number, text)
     else:
-        text = f"the disk is nearly full: {_mebibytes(disk.free)} left; a training that cannot write ends"
+        text = f"the disk is nearly full: {_mebibytes(disk.free)} left; a training that cannot write will end"
         supervision.journal.event("note", text, free_bytes=disk.free)
 
 

@@ -154,7 +154,7 @@ def _outcome(process: subprocess.Popen[bytes], late: bool) -> str | None:
             return None
         process.kill()
         process.wait()
-        return f"py-spy did not come to an end within {PY_SPY_SECONDS:g} s"
+        return f"py-spy did not finish within {PY_SPY_SECONDS:g} s"
     if process.returncode == 0:
         return ""
     said = process.stderr.read().decode("utf-8", "replace").strip() if process.stderr else ""

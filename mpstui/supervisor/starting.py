@@ -112,7 +112,7 @@ def _close_lost(supervision: Supervision) -> None:
         return
     status = supervision.journal.status
     beat = witnesses.newest_beat(supervision.run, supervision.spec, number, status.started)
-    end = f"not seen; last heard of at {beat.time if beat else status.updated:.0f}"
+    end = f"not seen; last heard from at {beat.time if beat else status.updated:.0f}"
     supervision.journal.exit(supervision.conclusion(number, Ending(), None, (), end=end))
 
 

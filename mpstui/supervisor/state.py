@@ -61,7 +61,7 @@ NO_FILE = "sigterm-"
 def left_alone(strangers: Iterable[ProcessIdentity]) -> str:
     """A sentence about recorded processes that get no signal; empty if there are none."""
     pids = ", ".join(f"pid {member.pid}" for member in strangers)
-    return pids and f"left alone: {pids}, tied to this run by nothing but number and start time"
+    return pids and f"left alone: {pids}, tied to this run only by pid and start time"
 
 
 def _rehearsal(options: Any) -> Rehearsal | None:

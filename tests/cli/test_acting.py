@@ -91,7 +91,7 @@ def test_a_restart_says_how_the_run_had_ended(folder: Path) -> None:
     run = ok("run", "--name", "done", *resume, "--", sys.executable, "done.py", cwd=folder).strip()
     ok("wait", run)
     again = mpstui("restart", run, "--json")
-    assert f"{run} has ended: finished (exit code 0); where it continues, nothing may be left to do" in again.stderr
+    assert f"{run} has ended: finished (exit code 0); there may be nothing left to do" in again.stderr
     assert json.loads(again.stdout)["ok"]
     ok("wait", run)
     assert "nothing" not in mpstui("restart", run, "--env", "X=1").stderr

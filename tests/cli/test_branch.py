@@ -132,7 +132,7 @@ def test_a_checkpoint_that_arrives_as_something_else_is_not_begun_from(tmp_path:
     ("how", "words", "why"),
     [
         ({}, ("--at", "5"), "has no complete checkpoint from step 5 or before"),
-        ({"resume": False}, ("--at", "25"), "nobody said how its program goes on from a checkpoint"),
+        ({"resume": False}, ("--at", "25"), "nothing says how its program resumes from a checkpoint"),
         ({"out": "saved"}, ("--at", "25"), "a branch would save to"),
         ({}, ("--at", "-1"), "is no step"),
     ],

@@ -158,9 +158,7 @@ BESIDE = (
     "given, before = {}, [EvalCallback(made(2, training=False, norm_reward=False), n_eval_episodes=3, eval_freq=400)]"
 )
 DATA = "validation = Shuffled((x[:64], y[:64]))\ngiven = "
-NOT_YET = (
-    "Keras has not told yet what it validates on: ask behind a validation, or give MpstuiCallback validation_data too"
-)
+NOT_YET = "Keras has not said yet what it validates on: ask again after one, or give MpstuiCallback validation_data too"
 YES = "it evaluates after step {}"
 EVALUATED = {
     "Keras": Evaluated(

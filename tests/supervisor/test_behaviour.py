@@ -147,7 +147,7 @@ def test_a_restart_that_cannot_work_stops_nothing(make_run: MakeRun) -> None:
     run = make_run("import time; print('up', flush=True); time.sleep(30)")
     run.start()
     run.wait_output("up")
-    assert "nobody said how this program is put on tpu" in run.wait_ack(run.ask("restart", device="tpu")).text
+    assert "nothing says how to run this program on tpu" in run.wait_ack(run.ask("restart", device="tpu")).text
     assert "there is no checkpoint" in run.wait_ack(run.ask("restart", source="/no/such.pt")).text
     assert run.status.phase == "running"
     run.wait_ack(run.ask("kill"))

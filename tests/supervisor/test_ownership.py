@@ -61,7 +61,7 @@ def test_only_what_was_written_while_an_attempt_lived_is_its_own(folder: Path) -
     found, own = looked(run, folder)
     assert own == ["second.pt", "late.pt", "first.pt"]
     remark = found.remark(found.own[0])
-    assert remark == f"{folder}/out/after.pt was not written while this run trained; --from PATH takes it all the same"
+    assert remark == f"{folder}/out/after.pt was not written while this run trained; --from PATH uses it anyway"
     assert found.remark(None).startswith(f"{folder}/out/after.pt was not")
 
 

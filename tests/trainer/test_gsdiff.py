@@ -115,7 +115,7 @@ def test_corners_are_denoised_in_reading_order_whatever_order_they_come_in() -> 
 
 def test_a_plan_of_more_corners_than_slots_is_refused() -> None:
     stage = CornerStage(_parsed("--slots", "4"), Drawings(Path(), 0, 1, 1), 0)
-    with pytest.raises(UsageError, match="more than 4 corners; say --slots 53"):
+    with pytest.raises(UsageError, match="more than 4 corners; use --slots 53"):
         stage.batch(*_batch(), torch.Generator().manual_seed(2))
 
 

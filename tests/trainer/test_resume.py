@@ -125,4 +125,4 @@ def test_another_optimizer_starts_afresh_and_says_so(tmp_path: Path, capsys: pyt
     start = ("--limit", "64", "--epochs", "2", "--out", str(tmp_path))
     train(*start, "--optimizer", "sgd", "--stop-after", "2")
     train(*start, "--optimizer", "adam", "--resume", "latest")
-    assert "adam starts afresh: the checkpoint is sgd's" in capsys.readouterr().out
+    assert "adam starts from scratch: the checkpoint is sgd's" in capsys.readouterr().out

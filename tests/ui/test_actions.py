@@ -178,9 +178,9 @@ def test_letters_that_come_in_one_piece_end_nothing(letters: str, opening: str |
 
     async def play(driver: Driver) -> None:
         await driver.burst(*(letter.replace(" ", "space") for letter in letters))
-        await driver.sees("came among other letters")
+        await driver.sees("arrived together with other letters")
         await driver.burst("y", "e", "s")
-        assert "came among other letters" in driver.text
+        assert "arrived together with other letters" in driver.text
         assert not world.actions.asked
         await driver.press("y")
         await driver.until(lambda: world.actions.asked, "the request")
@@ -313,7 +313,7 @@ def test_any_other_failure_of_a_job_is_told_too() -> None:
         (
             fakes.finished(checkpoints=(Checkpoint(Path("/x.pt"), 9, NOW - 49_500),)),
             "restart_cpu",
-            "where nothing may be left to do",
+            "there may be nothing left to do",
         ),
     ],
 )

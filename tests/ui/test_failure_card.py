@@ -186,7 +186,7 @@ def test_what_a_rehearsal_showed_stands_on_the_card() -> None:
         )
     ]
     assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✓; 21 steps done, past step 30 where it failed" in shown[0]
-    assert "not compared, since not told by both: loss, speed" in shown[0]
+    assert "not compared, since not known for both: loss, speed" in shown[0]
     assert "f go on with what was tried" in shown[0]
     assert "tried batch 64: 2.0 GiB ✗ → 32 × 2: 1.0 GiB ✗ MPS ran out of memory" in shown[1]
     assert "f apply the remedy" in shown[1]

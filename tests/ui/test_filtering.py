@@ -128,7 +128,7 @@ def test_letters_of_one_packet_go_where_the_first_one_led(home: Home, tmp_path: 
         os.write(terminal.descriptor, b"/ResN\r\r")
         terminal.wait_text("2 log")
         os.write(terminal.descriptor, b"sKrcy yes, my restart")  # as a paste into a terminal that does not mark one
-        terminal.wait_text("came among other letters")
+        terminal.wait_text("arrived together with other letters")
     assert not [*live.run.requests.glob("*.json")]
     live.release()
 

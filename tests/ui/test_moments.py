@@ -164,7 +164,7 @@ def test_events_and_memory_are_those_of_the_moment_and_say_where_its_time_is_unk
     course = [MemoryPoint(time=fakes.NOW - 2590 + second, footprint=5 << 30) for second in range(3)]
     assert any("5.0 GiB" in row.text for row in memory_then(early, course))
     assert (
-        "nobody measured memory then" in memory_then(replace(early, moment=Moment(1.0, 5.0, "chart")), course)[1].text
+        "memory was not measured then" in memory_then(replace(early, moment=Moment(1.0, 5.0, "chart")), course)[1].text
     )
     assert "time of this step is unknown" in memory_then(unknown, course)[1].text
 

@@ -111,7 +111,7 @@ class CornerStage:
         steps = diffusion.drawn_steps(len(corners), generator)
         order = in_reading_order(corners[..., :2], real)
         if len(real) and int(real.sum(dim=1).max()) > self._slots:
-            raise UsageError(f"a plan has more than {self._slots} corners; say --slots {CORNERS} and train anew")
+            raise UsageError(f"a plan has more than {self._slots} corners; use --slots {CORNERS} and train again")
         order = order[:, : self._slots]
         real = rearranged(real, order)
         clean = channels_of(rearranged(corners, order), real)

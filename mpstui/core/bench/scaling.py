@@ -88,7 +88,7 @@ class ScalingReport(Measured):
             told.insert(
                 0,
                 f"{why}these are processes on the cores of one machine, each on {threads} thread"
-                f"{'' if threads == 1 else 's'}; what they lose tells nothing about GPUs",
+                f"{'' if threads == 1 else 's'}; what they lose says nothing about GPUs",
             )
         return list(dict.fromkeys(told))
 

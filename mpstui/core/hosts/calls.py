@@ -21,7 +21,7 @@ from ..model.errors import OperationError
 KEPT_SECONDS = 2 * 86_400.0
 PATIENCE_SECONDS = 120.0
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{7,120}")
-CALLED_OFF = "it had been called off"
+CALLED_OFF = "it had been withdrawn"
 
 
 class Call(NamedTuple):

@@ -86,7 +86,7 @@ def form_of(kind: Any) -> Form[Any]:
         return _Floats(of) if isinstance(of, Scalar) and of.kind is float and made is tuple else _Many(of, made)
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return _Table(form_of(arguments[0]), form_of(arguments[1]))
-    raise TypeError(f"no rule tells how {kind} travels")
+    raise TypeError(f"no rule says how {kind} travels")
 
 
 def _union(arguments: tuple[Any, ...]) -> Form[Any]:

@@ -115,17 +115,17 @@ class Departure:
                 f"{snapshot.name} has not begun", "take it out of the queue, and launch it there: --on"
             )
         if snapshot.state is State.FINISHED:
-            raise OperationError(f"{snapshot.name} has finished: there is nothing to go on with")
+            raise OperationError(f"{snapshot.name} has finished: there is nothing left to continue")
         if recorded.template.resume_args is None:
             raise OperationError(
-                f"{snapshot.name} cannot be moved: nothing says how it resumes, it would begin again",
-                "give its profile [resume] args (`mpstui run --resume`), or launch it there anew with --on",
+                f"{snapshot.name} cannot be moved: nothing says how it resumes, so it would begin from scratch",
+                "give its profile [resume] args (`mpstui run --resume`), or launch it there with --on",
             )
         if not own_checkpoints(snapshot) and not (snapshot.state.active and self._can_save(snapshot)):
             raise OperationError(
                 f"{snapshot.name} cannot be moved: it has no complete checkpoint"
                 + (" yet" if snapshot.state.active else ""),
-                "wait for its first one" if snapshot.state.active else "launch it there anew with --on",
+                "wait for its first one" if snapshot.state.active else "launch it there with --on",
             )
 
     def depart(self, name: str, to: str, require_wanted: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Departure:
         self._tell(MoveStep.STAY)
         while is_ending and self._lock is None and self._look(run).state.active:
             if time.monotonic() > deadline:
-                raise OperationError(f"{run.run} was told to end, and has not")
+                raise OperationError(f"{run.run} was asked to end, and has not")
             time.sleep(_POLL_SECONDS)
         self._make_way()
         try:
@@ -258,7 +258,7 @@ class Departure:
             self._lock = liveness.acquire(run.supervisor_lock)
             status = storage.read_or_none(Status, run.status)
             if status is not None and status.attempt > attempt:
-                raise OperationError(f"{run.run} is not moved: somebody has just begun it anew")
+                raise OperationError(f"{run.run} is not moved: somebody has just restarted it")
             if self._lock is None and time.monotonic() > deadline:
                 raise OperationError(f"{run.run} is not moved: its supervisor did not leave")
             if self._lock is None:

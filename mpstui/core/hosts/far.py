@@ -276,7 +276,7 @@ class FarMachine:
             or not host.link.live
             or reading.run != host.view.sampled
         ):
-            why = "no machine is looked at" if host is None else f"{host.name} has not told it yet"
+            why = "no machine is looked at" if host is None else f"{host.name} has not reported it yet"
             return Snapshot(SystemSample(time=time.time(), reasons={"gpus": why}))
         told: dict[str, TreeSample] = {run: reading.tree} if run is not None and reading.tree is not None else {}
         return Snapshot(replace(reading.system, host=host.name), told)

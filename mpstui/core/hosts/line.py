@@ -56,7 +56,7 @@ _TELLS = tuple(
         (
             r"REMOTE HOST IDENTIFICATION HAS CHANGED",
             *("key_changed", "its host key is not the one that is known for it{place}; nothing was sent there"),
-            "if it was installed anew, `ssh-keygen -R` takes the old key away; else somebody may be in between",
+            "if it was reinstalled, `ssh-keygen -R` removes the old key; else the connection may be intercepted",
         ),
         (
             r"Host key verification failed|No \S+ host key is known",
@@ -66,7 +66,7 @@ _TELLS = tuple(
         (
             r"Permission denied \(|Too many authentication failures|No more authentication methods",
             *("login", "no key that ssh has opens it, and passwords are never asked for"),
-            "`ssh-copy-id {host}` puts your key there, `ssh-add` lends one with a passphrase",
+            "`ssh-copy-id {host}` puts your key there, `ssh-add` unlocks one that has a passphrase",
         ),
         (
             r"Could not resolve hostname|Name or service not known|nodename nor servname",
@@ -80,7 +80,7 @@ _TELLS = tuple(
         ),
         (
             r"[Bb]ad configuration option|Bad owner or permissions|no argument after|usage: ssh|Can't open user config",
-            *("config", "ssh does not take its configuration: {last}"),
+            *("config", "ssh rejects its configuration: {last}"),
         ),
     )
 )

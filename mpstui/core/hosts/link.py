@@ -179,7 +179,7 @@ class Link:
         if not self.live:
             self._reopening.hurry()
             why = self.sentence or f"{self.host}: the line is cut"
-            raise OperationError(f"{why}; {'nothing was sent' if acting else 'this is told when it is back'}")
+            raise OperationError(f"{why}; {'nothing was sent' if acting else 'it will be shown when it is back'}")
         rules = Rules(ahead=self.ahead)
         forms = dict(signature.arguments)
         told = {name: forms[name].encode(value, rules) for name, value in arguments.items()}
@@ -198,8 +198,8 @@ class Link:
         session = self._session
         if session is not None:
             session.send(["off", made.id])
-        sentence = f"{self.host}: no answer to {made.about}; whether it was done is told as soon as it is heard"
-        raise OperationError(sentence, "what is on its way is called off")
+        sentence = f"{self.host}: no answer to {made.about}; whether it was done will be shown when it answers"
+        raise OperationError(sentence, "what is on its way is withdrawn")
 
     def _answer_to(self, call: _Call) -> dict[str, Any] | None:
         """The result of a call; None: none yet, and what it would have done must still be found out."""

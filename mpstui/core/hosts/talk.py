@@ -325,7 +325,7 @@ class Place:
         if told.get("ok"):
             return told
         kind = UsageError if told.get("use") else OperationError
-        sentence, hint = str(told.get("sentence", "no reason was told")), str(told.get("hint", ""))
+        sentence, hint = str(told.get("sentence", "no reason was given")), str(told.get("hint", ""))
         raise kind(f"{self.host}: {sentence}", hint, field=told.get("field"))
 
     def _heard(

@@ -223,7 +223,7 @@ def _wake_supervisor(run: RunDir, now: float) -> None:
     """Continue a supervisor stopped by a signal: it answers nothing before that."""
     found = _supervisor_of(run)
     if found is not None and found.state == "T" and liveness.send_signal(found.identity, signal.SIGCONT):
-        text = "its supervisor was stopped by a signal and goes on, since somebody asks for something"
+        text = "its supervisor was stopped by a signal and is resumed to answer a request"
         with contextlib.suppress(OSError):
             storage.append_line(run.events, event(now, next(reversed(run.attempt_numbers()), 0), "note", text))
 

@@ -36,8 +36,8 @@ def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
     if recorded is None:
         raise OperationError(f"{refused}: it was not started by mpstui, or its record cannot be read")
     if recorded.template.resume_args is None:
-        hint = "say it in [resume] of its profile, or with `mpstui run --resume`"
-        raise OperationError(f"{refused}: nobody said how its program goes on from a checkpoint", hint)
+        hint = "set it in [resume] of its profile, or with `mpstui run --resume`"
+        raise OperationError(f"{refused}: nothing says how its program resumes from a checkpoint", hint)
     own = own_checkpoints(snapshot)
     early = [(one.step, one) for one in own if one.step is not None and one.step <= step]
     if not early:

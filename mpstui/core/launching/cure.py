@@ -25,9 +25,7 @@ from .editing import recorded_choice
 from .preflight import script_of
 from .record import read_run
 
-_ASKS = (
-    "The program itself was not asked for its arguments yet: ^l in the form does that, or `mpstui restart RUN --fix`."
-)
+_ASKS = "The program has not been asked for its arguments yet: ^l in the form does that, or `mpstui restart RUN --fix`."
 AS_SURE = 0.8
 """A less probable cause is only treated if it is about as probable as the first."""
 

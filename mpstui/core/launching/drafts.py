@@ -226,7 +226,7 @@ class Draft:
         known = known_arguments(planned.argv, cwd=cwd, environ=environ, cache=cache, complain=why.append)
         if not known:
             hint = "write them as KEY=VALUE under `more arguments`"
-            raise OperationError(": ".join(["this program does not tell which arguments it takes", *why]), hint)
+            raise OperationError(": ".join(["this program does not say which arguments it takes", *why]), hint)
         of_run = None if self._starts else self._environ
         return Draft(launcher, choice, self._cure, of_run, known, self._before, self._goes_on_from)
 
@@ -354,7 +354,7 @@ class Draft:
         secrets = dict(zip(pairwise(("", *self._words)), self._choice.written_command, strict=True))
         kept = [secrets.get(pair) if HIDDEN in pair[1] else pair[1] for pair in pairwise(("", *words))]
         if None in kept:
-            hint = "leave it and the word before it as they are, or write it anew"
+            hint = "leave it and the word before it as they are, or write it again"
             raise UsageError(f"{HIDDEN} stands for a secret of the run", hint, field=COMMAND)
         return self._choice.with_command([word for word in kept if word is not None]), True
 

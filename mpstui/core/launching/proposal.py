@@ -274,7 +274,7 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
         return [
             *_table("resume", rows),
             "",
-            "# It knows no argument to go on from a checkpoint: a restart begins anew.",
+            "# It has no argument to resume from a checkpoint: a restart begins from scratch.",
         ], ""
     marks = "" if args and shown.checkpoints else "# "
     note = "" if args else "  # in the program's own words"
@@ -282,8 +282,8 @@ def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple
     pattern = shown.checkpoints or "checkpoints/*.pt"
     if not args and not shown.checkpoints and not known:
         return [], ""
-    how = "how it continues, as far as loading a saved model does that" if only_loads else "how it continues"
-    why = f"  # {how}" + (": with this completed a restart goes on, without it begins anew" if marks else "")
+    how = "how it continues, if loading a saved model is enough for that" if only_loads else "how it continues"
+    why = f"  # {how}" + (": with this completed a restart continues, without it begins from scratch" if marks else "")
     return [
         "",
         f"{marks}[resume]{why}",

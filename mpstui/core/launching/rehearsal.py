@@ -101,7 +101,7 @@ class Rehearsed:
         }
         lacking = [name for name, lacks in unknown.items() if lacks]
         told = "; ".join([", ".join(parts), self._how_far])
-        return f"{told}; not compared, since not told by both: {', '.join(lacking)}" if lacking else told
+        return f"{told}; not compared, since not known for both: {', '.join(lacking)}" if lacking else told
 
     @property
     def _how_far(self) -> str:
@@ -117,7 +117,7 @@ class Rehearsed:
         if lasted is None:
             return "ended well"
         beside = "" if before is None else f" (the failed one: {duration(before)})"
-        return f"no steps are told, it ran {duration(lasted)}{beside}"
+        return f"no steps are known, it ran {duration(lasted)}{beside}"
 
 
 def _labelled(label: str, memory: str) -> str:

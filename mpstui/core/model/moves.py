@@ -11,9 +11,9 @@ _DOING = {
     MoveStep.CODE: "its code is sent",
     MoveStep.SAVE: "it saves",
     MoveStep.END: "it ends",
-    MoveStep.LIST: "its files are looked through",
+    MoveStep.LIST: "its files are listed",
     MoveStep.SEND: "its files are sent",
-    MoveStep.STAY: "called off, it goes on where it was",
+    MoveStep.STAY: "cancelled, it continues where it was",
     MoveStep.ARRIVE: "it has arrived, and begins",
 }
 

@@ -62,7 +62,7 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
     """A person's pattern for lines.
 
     Raises:
-        PatternMistake: it is not a regular expression, is too long, or could keep a line busy for ever.
+        PatternMistake: it is not a regular expression, is too long, or could run for ever on a line.
     """
     shown = f"the pattern {text[:60]!r}"
     try:
@@ -77,7 +77,7 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
         raise PatternMistake(f"{shown} is no regular expression: {error}", "test it with `mpstui parse`") from error
     if power >= len(_LONGEST_LINES):
         raise PatternMistake(
-            f"{shown} could keep a line busy for ever: it repeats a repetition, or several in a row that take the same",
+            f"{shown} could run for ever on a line: it repeats a repetition, or several in a row that take the same",
             "put a fixed word between them, and repeat no group that itself repeats",
         )
     return LinePattern(compiled, _LONGEST_LINES[int(power)])

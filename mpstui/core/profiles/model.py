@@ -110,7 +110,7 @@ CLASSIC = Recipe(
 
 FAST = Recipe(
     "fast",
-    "all physical cores; on GPUs also bf16 and torch.compile, where the profile says how they are told ([roles])",
+    "all physical cores; on GPUs also bf16 and torch.compile, where the profile says how to set them ([roles])",
     (
         _UNBUFFERED,
         _FAULTHANDLER,

@@ -59,7 +59,7 @@ def page(
     made = f"{time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(now))} · mpstui {__version__}"
     body = [
         f"<header><h1>{_text(title)}</h1>",
-        f"<p class=dim>{_text(made)}{' · rewritten as it goes on' if reload_seconds and live else ''}</p></header>",
+        f"<p class=dim>{_text(made)}{' · rewritten while it runs' if reload_seconds and live else ''}</p></header>",
         *([_table(snapshots, names)] if len(snapshots) > 1 else []),
         *([] if len(snapshots) == 1 else [_CHARTS]),
         *(_run(one, place, now, names) for place, one in enumerate(snapshots)),

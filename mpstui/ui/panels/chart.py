@@ -198,7 +198,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         after = self._frame()
         if self.view.clip and (before is None or after is None or before.y == after.y):
             self.view = self.view._replace(clip=False)
-            return "No value lies far from the others."
+            return "No value is far from the others."
         return None
 
     def _pin(self) -> str | None:

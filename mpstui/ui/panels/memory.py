@@ -110,7 +110,7 @@ def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
     heading, time = at_moment(facts), facts.moment.time if facts.moment is not None else None
     near = min(course, key=lambda point: abs(point.time - time), default=None) if time is not None else None
     if near is None or time is None or abs(near.time - time) > _MINUTE:
-        why = "nobody measured memory then" if time is not None else "the time of this step is unknown"
+        why = "memory was not measured then" if time is not None else "the time of this step is unknown"
         return [*heading, row((f" {why}", "dim"))]
     names = ("allocated", "driver", "limit", "footprint", "system_used", "swap_used")
     amounts = [(name.removesuffix("_used"), getattr(near, name)) for name in names]

@@ -202,7 +202,7 @@ def ask(screen: ActingScreen, message: MoveExamined) -> None:
             f"Moving {name} to {there}",
             f"Leave while {name} is moved to {there}?",
             "the run continues where it was",
-            f"It was given away: `mpstui move` once more finishes it, where {there} has not taken it over.",
+            f"It has already left: `mpstui move` again finishes the move, if {there} has not taken it over.",
         )
 
         def work(tell: Callable[[Progress], None]) -> Toast:
@@ -225,7 +225,7 @@ def send(context: Context, app: App[Any], draft: Any, values: Mapping[str, str],
         f"Sending a launch to {there}",
         f"Leave while a launch is sent to {there}?",
         "nothing is launched",
-        f"It was asked for: `mpstui ps --host {there}` shows whether it began.",
+        f"It was requested: `mpstui ps --host {there}` shows whether it started.",
     )
     carriage = Carriage(words, lambda tell: Launched(draft.launch(values, tell), runs), draft.cancel)
     if context.state.carriage is None or context.state.carriage.over:

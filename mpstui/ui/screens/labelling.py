@@ -23,7 +23,7 @@ def edit_label(screen: ActingScreen, targets: Sequence[RunSnapshot], what: Label
         context.say(f"rename: works on one run, not on {len(targets)}", "warning")
         return
     if not runs:
-        context.say(f"{what}: mpstui did not start it, and keeps nothing beside it", "warning")
+        context.say(f"{what}: mpstui did not start it, and keeps no records of it", "warning")
         return
     shared = [tag for tag in runs[0].tags if all(tag in item.tags for item in runs)]
     of = clean(runs[0].name, 40) if len(runs) == 1 else f"{len(runs)} runs"

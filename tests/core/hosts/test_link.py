@@ -308,7 +308,7 @@ def test_a_call_is_done_once_called_off_never_and_gone_on_with_where_it_died(tmp
     assert [book.once("first-call", work) for _ in range(3)] == [{"ok": 1}] * 3
     assert book.call_off("first-call") == {"ok": 1}
     assert book.call_off("second-call") is None
-    with pytest.raises(OperationError, match="called off"):
+    with pytest.raises(OperationError, match="withdrawn"):
         book.once("second-call", work)
     with pytest.raises(KeyboardInterrupt):
         book.once("third-call", dies)

@@ -230,7 +230,7 @@ def test_a_move_that_is_cancelled_leaves_the_run_going_on(
         if now.doing == "its files are sent":
             seen = machines.seen("a", run)
             assert seen.state is State.MOVING
-            with pytest.raises(OperationError, match="it is just being moved to b"):
+            with pytest.raises(OperationError, match="it is being moved to b"):
                 Actions(os.environ).restart(seen)
         if now.doing == moment:
             mover.cancel()

@@ -167,14 +167,14 @@ def test_a_program_that_cannot_resume_is_not_given_words_for_it(place: Place) ->
     text = ARGPARSE.replace("DEVICE", "").replace('"--resume"', '"--log-file"')
     profile = place.made(text, snapshot=place.left("net.pt"))
     assert (profile.resume_args, profile.checkpoints) == (None, "net.pt")
-    assert "a restart begins anew" in place.text
+    assert "a restart begins from scratch" in place.text
 
 
 @pytest.mark.parametrize("flag", ["--state_dict_path", "--pretrained_weights", "--load-model"])
 def test_an_argument_that_loads_a_saved_model_continues_where_none_resumes(place: Place, flag: str) -> None:
     profile = place.made(ARGPARSE.replace("DEVICE", "").replace("--resume", flag), snapshot=place.left("net.pt"))
     assert (profile.resume_args, profile.checkpoints) == ((flag, "{checkpoint}"), "net.pt")
-    assert "as far as loading a saved model does that" in place.text
+    assert "if loading a saved model is enough for that" in place.text
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_printed_steps_and_losses_are_compared_and_the_rest_is_said_to_be_unknow
     attempt(run, 2, lines(50), of=1, rss=1 << 30, seconds=24)
     assert told(run) == (
         "batch_size 64: RAM 2.0 GiB ✗ → 32 × 2: RAM 1.0 GiB ✓, loss equal; 50 steps done, past step 30 where it "
-        "failed; not compared, since not told by both: speed"
+        "failed; not compared, since not known for both: speed"
     )
 
 
@@ -63,8 +63,8 @@ def test_where_only_the_time_is_known_it_is_what_is_told(run: RunDir) -> None:
     attempt(run, 1, ["loading"])
     attempt(run, 2, ["loading"], of=1, seconds=30)
     assert told(run) == (
-        "batch_size 64 ✗ → 32 × 2 ✓; no steps are told, it ran 30s (the failed one: 12s); not compared, since not told "
-        "by both: memory, loss, speed"
+        "batch_size 64 ✗ → 32 × 2 ✓; no steps are known, it ran 30s (the failed one: 12s); "
+        "not compared, since not known for both: memory, loss, speed"
     )
 
 

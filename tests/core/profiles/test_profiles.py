@@ -117,7 +117,7 @@ def test_a_key_in_the_wrong_place_is_sent_home(tmp_path: Path) -> None:
         ('command = ["a"]\nname = "unclosed\n', 2, "not TOML"),
         ('command = ["a"]\nstop = {grace = 1}\n', 2, "grace_seconds"),
         ('command = ["a"]\n[watch]\npattern = "loss (["\n', 3, "no regular expression: unterminated"),
-        ('command = ["a"]\n[watch]\npattern = "(?P<x>a+)+b"\n', 3, "busy for ever"),
+        ('command = ["a"]\n[watch]\npattern = "(?P<x>a+)+b"\n', 3, "for ever on a line"),
         ('command = ["a"]\n[watch]\npattern = "loss"\n', 3, "names groups"),
         ('command = ["a"]\n[restart]\non = ["mps_omm"]\n', 3, "killed_os (did you mean 'mps_oom'?)"),
         ('command = ["a"]\n[restart]\non = ["cuda_oom", "nan_loss"]\n', 3, "one of disk_full, mps_watermark_invalid"),

@@ -83,7 +83,7 @@ def test_a_list_that_is_open_and_one_that_is_opened_show_the_move_and_its_end(ho
         assert badge(seen) is BADGES[State.MOVING]
         assert as_json(seen, full=False)["moving"] == {"to": "gpu1", "step": "send", "since": NOW}
         for action in ACTIONS:
-            assert allowed(seen, None, action).why == "it is just being moved to gpu1: its files are sent", action.id
+            assert allowed(seen, None, action).why == "it is being moved to gpu1: its files are sent", action.id
     liveness.release(lock)  # whoever moved it has died: the record that is left means nothing
     clock.advance(60.0)
     (seen,) = open_list.refresh()

@@ -70,5 +70,5 @@ class HostMemory(Source):
                 warnings.simplefilter("ignore", RuntimeWarning)
                 swap = psutil.swap_memory()
         except (OSError, ValueError, RuntimeError) as error:
-            return Facts(host=host, reasons={"swap_used_bytes": f"the system does not tell its swap: {error}"})
+            return Facts(host=host, reasons={"swap_used_bytes": f"the system does not report its swap: {error}"})
         return Facts(host=replace(host, swap_total_bytes=swap.total, swap_used_bytes=swap.used))

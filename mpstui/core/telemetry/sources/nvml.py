@@ -172,7 +172,7 @@ def _processes(
                 known, more = used.get(process.pid, 0), process.usedGpuMemory
                 used[process.pid] = None if known is None or more in (None, _NO_VALUE) else known + more
     if any(memory is None for memory in used.values()):
-        reasons["gpu_memory_bytes"] = "the NVIDIA driver does not tell the memory of single processes here"
+        reasons["gpu_memory_bytes"] = "the NVIDIA driver does not report the memory of single processes here"
     return {pid: ProcessFacts(gpu_memory_bytes=memory) for pid, memory in used.items()}
 
 
