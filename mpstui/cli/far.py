@@ -27,11 +27,6 @@ from .conversation import Conversation
 from .relay import BROUGHT, ERR, OUT
 from .session import warn
 
-HERE_ALONE = {
-    "completion": "it completes words of this machine",
-    "demo": "`mpstui launch quickstart --host NAME` starts the quick start there",
-}
-"""Commands that make no sense on another machine, and what to use instead."""
 PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
 """Kinds of errors that may pass, so that the line is tried again."""
 ACT_SECONDS = 60.0
@@ -74,6 +69,8 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
     """
     if len(set(hosts)) > 1:
         raise UsageError(f"mpstui {words[0]} works on one host at a time", "`mpstui ps` lists the runs of several")
+    from .main import HERE_ALONE
+
     if words[0] in HERE_ALONE:
         raise UsageError(f"mpstui {words[0]} works on this machine alone", HERE_ALONE[words[0]])
     if words[0] == "watch":

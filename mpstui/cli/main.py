@@ -78,6 +78,11 @@ _GROUPS: dict[str, dict[str, Command]] = {
         "completion": Command("completion", "print a script that completes commands, runs and profiles in your shell"),
     },
 }
+HERE_ALONE = {
+    "completion": "it completes words of this machine",
+    "demo": "`mpstui launch quickstart --host NAME` starts the quick start there",
+}
+"""Commands that make no sense on another machine, and what to use instead."""
 _FOR_SEVERAL_HOSTS = ("ps", "hosts")
 """Commands that can ask several machines at once."""
 USAGE_EXIT, INTERRUPTED = 2, 130
@@ -224,20 +229,23 @@ def command_parser(name: str, command: Command) -> CommandParser:
     """The parser of a command's arguments; ``args.command`` is its name."""
     parser = CommandParser(f"mpstui {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     parser.set_defaults(command=name)
-    parser.add_argument(
-        "--host",
-        action="append",
-        metavar="HOST",
-        help="on that machine, over ssh" + ("; may be repeated" if name in _FOR_SEVERAL_HOSTS else ""),
-    )
+    if name not in HERE_ALONE:
+        several = "; may be repeated" if name in _FOR_SEVERAL_HOSTS else ""
+        _explain_hosts(parser, f"on that machine, over ssh{several}")
     _function("configure", command.place)(parser)
     return parser
+
+
+def _explain_hosts(parser: CommandParser, words: str) -> None:
+    """Give ``--host`` its line of help; its values are taken out before the parser sees them."""
+    parser.add_argument("--host", action="append", metavar="HOST", help=words)
 
 
 def screen_parser() -> CommandParser:
     """The parser of `mpstui` without a command, which opens the screen, and of `mpstui RUN`."""
     parser = CommandParser("mpstui", usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]")
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
+    _explain_hosts(parser, "the runs of that machine, over ssh; may be repeated, local is this one")
     _function("configure", "screen")(parser)
     return parser
 

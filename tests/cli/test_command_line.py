@@ -248,6 +248,13 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert "None" not in text
 
 
+@pytest.mark.parametrize(("words", "takes"), [(["demo"], False), (["completion"], False), (["ps"], True), ([], True)])
+def test_the_help_names_host_where_it_works(words: list[str], takes: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--help"])
+    assert ("--host HOST" in capsys.readouterr().out) is takes
+
+
 def test_a_command_after_two_dashes_is_in_the_usage_of_run(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
