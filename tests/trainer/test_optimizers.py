@@ -18,7 +18,7 @@ from tests.trainer.running import parsed
 from trainer.errors import UsageError
 from trainer.optimizers import RECIPES, build, load_state, muon
 from trainer.optimizers.eager import without_compiler
-from trainer.optimizers.muon import Muon, iterated, normalised, orthogonalised, size_classes
+from trainer.optimizers.muon import Muon, iterated, normalised, size_classes
 from trainer.optimizers.radam import RAdam
 from trainer.options import from_namespace
 
@@ -26,7 +26,7 @@ from trainer.options import from_namespace
 @pytest.mark.parametrize("shape", [(1, 6, 6), (3, 4, 20), (2, 20, 4)])
 def test_the_iteration_pushes_all_singular_values_towards_1(shape: tuple[int, int, int]) -> None:
     matrices = torch.randn(shape, generator=torch.Generator().manual_seed(1))
-    found = orthogonalised(matrices)
+    found = iterated(normalised(matrices))
     assert found.shape == shape
     values = torch.linalg.svdvals(found)
     assert values.min() > 0.3

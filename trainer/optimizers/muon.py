@@ -160,18 +160,6 @@ def _taken_back(stacked: torch.Tensor, weights: list[torch.Tensor]) -> list[torc
     return found
 
 
-def orthogonalised(matrices: torch.Tensor) -> torch.Tensor:
-    """Push the singular values of matrices towards 1 by a Newton-Schulz iteration.
-
-    Args:
-        matrices: shape (count, rows, columns), fastest with fewer rows than columns.
-
-    Returns:
-        The same shape; bfloat16 on GPUs that have it in hardware.
-    """
-    return iterated(normalised(matrices))
-
-
 def normalised(matrices: torch.Tensor) -> torch.Tensor:
     """The matrices scaled so that their singular values are at most 1."""
     x = matrices.bfloat16() if matrices.is_cuda else matrices
@@ -180,10 +168,11 @@ def normalised(matrices: torch.Tensor) -> torch.Tensor:
 
 
 def iterated(x: torch.Tensor) -> torch.Tensor:
-    """The iteration itself, for matrices whose singular values are at most 1.
+    """Push singular values of at most 1 towards 1 by a Newton-Schulz iteration.
 
-    Both polynomials of a pair are applied at once: the product of a matrix with its transpose, which the second needs
-    of what the first leaves, comes from square matrices a ninth of the size of a convolution's.
+    ``x`` has the shape (count, rows, columns), and is fastest with fewer rows than columns. Both polynomials of a pair
+    are applied at once: the product of a matrix with its transpose, which the second needs of what the first leaves,
+    comes from square matrices a ninth of the size of a convolution's.
     """
     for first, second in _POLYNOMIALS:
         gram = x @ x.mT
