@@ -62,7 +62,7 @@ class Report:
     def __call__(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Report numbers: counters (``step``, ``steps``, ``epoch``, ``epochs``), ``loss``, ``lr`` and any metric.
 
-        Counters hold until they are said anew; a total of -1 is unknown. ``step`` counts steps that are done, ``epoch``
+        Counters hold until said again; a total of -1 is unknown. ``step`` counts steps that are done, ``epoch``
         the one being trained, from 1 (or from 0, if that is the first one said). Numbers may be numpy's or torch's;
         one on a device is read back at most once a second. NaN and infinity are kept as such.
 
@@ -102,7 +102,7 @@ class Report:
         return _Phase(self, before)
 
     def checkpoint(self, path: str | os.PathLike[str], *, step: int | None = None, best: bool = False) -> None:
-        """A checkpoint that training can go on from is complete at ``path``; without ``step``: of the last one said."""
+        """A checkpoint to resume from is complete at ``path``; without ``step``: of the last one said."""
         self._guarded(_Run.saved, path, step, best)
 
     def config(self, values: Any = None, /, **named: Any) -> None:
@@ -145,12 +145,12 @@ class Report:
         self._guarded(_Run.refuses, action, why)
 
     def leaves(self, *, forgets: bool = False) -> None:
-        """Take back what :meth:`takes` promised, and with ``forgets`` what was said, where the agent goes on."""
+        """Take back what :meth:`takes` promised, and with ``forgets`` what was said; the agent reports instead."""
         if not self._silent and self._run is not None:
             self._guarded(_Run.leaves, forgets)
 
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
-        """Answer what :meth:`requested` told of; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
+        """Answer a request that :meth:`requested` saw; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
         if not self._silent and self._run is not None:
             self._guarded(_Run.answer, action, text, ok, memory)
 
@@ -229,7 +229,7 @@ class Report:
         is_ahead = run.counts.get("step", point["step"] - 1) == point["step"] - 1
         if is_ahead and not run.values and not run.waited:
             run.waited = True
-            return None  # it may tell of this very step in a moment
+            return None  # it may report this very step in a moment
         known = {*run.values, *(_OF_LOSSES if "loss" in run.values else ())}
         kept = {name: value for name, value in point.items() if name not in known}
         step, count = run.counts.get("step", 0), run.count_beside() if run.count_beside is not None else None
@@ -245,7 +245,7 @@ class Report:
         return (count() if count is not None else None) or 0, beat.get("begun_step", 0)
 
     def has_saved(self, path: str, *, is_told: bool = False) -> bool:
-        """For the agent: whether the program has told of this checkpoint, or a callback (``is_told``) of a copy."""
+        """For the agent: whether the program has reported this checkpoint, or a callback (``is_told``) of a copy."""
         if is_told and self._run is not None:
             self._run.checkpoints.add(os.path.abspath(path))
         return self._run is not None and path in self._run.checkpoints
@@ -256,7 +256,7 @@ class Report:
 
 
 class _Phase:
-    """What :meth:`Report.phase` returns: at the end of a ``with`` it goes on with what it did before."""
+    """What :meth:`Report.phase` returns: at the end of a ``with`` it returns to what it did before."""
 
     def __init__(self, report: Report, before: tuple[str, float | None]) -> None:
         self._report, self._before = report, before
@@ -313,7 +313,7 @@ class _Run:
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
-        self.checkpoints, self._looked_at, self._refused = set[str](), set[str](), set[str]()  # paths that were told of
+        self.checkpoints, self._looked_at, self._refused = set[str](), set[str](), set[str]()  # reported paths
         self._config: dict[str, Any] = {}
         self._read_at, self._image_at = dict[str, float](), dict[str, float]()  # when the next one of a name may come
         self._images: dict[str, int] | None = None  # bytes of each file, the oldest first; None: nobody has looked yet
@@ -439,7 +439,7 @@ class _Run:
         return f', "{name}": {value!r}' if value - value == 0 else f', "{name}": null'
 
     def _compare(self, counted: int, *, by_epoch: bool) -> None:
-        """Note whether the agent counts the same: some programs tell of a step, or an epoch, at its end alone."""
+        """Note whether the agent counts the same: some programs report a step, or an epoch, only at its end."""
         self._counted_alike = abs(counted - self.counts.get("step", counted)) <= 1  # without a step the agent's is it
         if by_epoch:
             self._compared_epoch = self.counts.get("epoch")
@@ -451,7 +451,7 @@ class _Run:
         return None if epoch is None else epoch - 1 + self.counts.get("first_epoch", 1)
 
     def counts_now(self, beside: Mapping[str, Any]) -> dict[str, Any]:
-        """The counters as they were said last, or as the agent has gone on with them, where it counts the same."""
+        """The counters as they were said last, or as the agent has counted on from them, where it counts the same."""
         step = (self._counted_alike and beside.get("step")) or 0
         epoch = (self._counted_alike and self._epochs_alike and self._epoch_beside(beside)) or 0
         newer = {name: one for name, one in (("step", step), ("epoch", epoch)) if one > self.counts.get(name, one)}

@@ -1,4 +1,4 @@
-"""How the C library treats freed memory; on the CPU every tensor of a step is allocated from it anew."""
+"""How the C library treats freed memory; on the CPU every tensor of a step is allocated from it again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SETTLED_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABL
 def keep_freed_memory(environ: Mapping[str, str]) -> bool:
     """Let glibc keep half a gigabyte of freed tensors for the tensors of the next step; True if it does.
 
-    By default it returns blocks above 32 MiB at once, and the kernel clears their pages anew at the next step: a third
+    By default it returns blocks above 32 MiB at once, and the kernel clears their pages again at the next step: a third
     of the time of the two towers on the CPU, a sixth of a small ResNet's. Nothing is changed with another C library, or
     if the user has set these numbers.
     """

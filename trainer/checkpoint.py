@@ -129,7 +129,7 @@ class CheckpointFolder:
         return target
 
     def _keep_earlier_best(self) -> None:
-        """Keep the best of another training (begun anew, or from an earlier checkpoint) under a separate name."""
+        """Keep the best of another training (started again, or from an earlier checkpoint) under a separate name."""
         best = self.path / BEST
         if self._best_is_ours or not best.exists() or (self._known_best and self._known_best == _recorded_best(best)):
             return

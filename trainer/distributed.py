@@ -20,7 +20,7 @@ T = TypeVar("T")
 VOTE_SECONDS = 0.25
 """Time between votes of :meth:`Group.any_lately`: voting at every step costs a fast training a tenth of its speed."""
 _ALIGNED = 32
-"""Each gradient starts at a multiple of so many numbers: kernels read aligned memory in wider words."""
+"""Each gradient starts at a multiple of this many numbers: kernels read aligned memory in wider words."""
 _PATIENCE = datetime.timedelta(days=7)
 """For a rank that validates or saves alone: after torch's usual half hour the others would end the training. If that
 rank dies, torchrun ends them."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_NUMBERS = 1 << 25
 """Weights exchanged together. For a moment, the gradient of each takes 6 bytes on every rank."""
 _ALIGNED_BYTES = 64
-"""Each weight's rows start at a multiple of so many bytes: kernels read aligned memory in wider words."""
+"""Each weight's rows start at a multiple of this many bytes: kernels read aligned memory in wider words."""
 
 _Place = tuple[nn.Module, str]
 """A module, and its name for a weight."""

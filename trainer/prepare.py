@@ -24,7 +24,7 @@ from .fetch import Meter
 from .options import whole
 
 _LARGEST_SHARE = 10
-"""At most one plan in so many is kept for validation, and as many for testing."""
+"""At most one plan in this many is kept for validation, and as many for testing."""
 _NAMED = 5
 _WORTH_PROCESSES = 200
 """Pictures; each takes a tenth of a second."""

@@ -190,7 +190,7 @@ class Run:
         """Lines of its output.
 
         Args:
-            lines: only so many, from the end; None is all.
+            lines: only this many, from the end; None: all.
             attempt: the attempt whose output is wanted; None is the newest.
         """
         newest = self._now().output or self.snapshot().output
@@ -292,7 +292,7 @@ class Run:
 
 
 def _end_of(path: Path, lines: int | None) -> bytes:
-    """The end of a file, with at least so many lines; all of it for None."""
+    """The end of a file, with at least this many lines; all of it for None."""
     with storage.open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         want = size if lines is None else 1 << 16

@@ -134,7 +134,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
         type=int,
         const=Rehearsal._field_defaults["steps"],
         metavar="STEPS",
-        help="only try it: compare so many steps (default: 20) with the failed attempt, and leave the run as it was",
+        help="only try it: compare this many steps (default: 20) with the failed attempt, and leave the run as it was",
     )
     parser.add_argument("--accept-risk", action="store_true", help="with --fix: even if the remedy can do harm")
     parser.add_argument(
@@ -225,7 +225,7 @@ def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
 
 
 def _say_how_it_ended(snapshot: RunSnapshot, source: str | None) -> None:
-    """What a script should know before an ended run goes on from ``source``; None: it was edited."""
+    """What a script should know before an ended run resumes from ``source``; None: it was edited."""
     from ..core.launching.record import availability
 
     left = ""

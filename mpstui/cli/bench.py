@@ -66,7 +66,7 @@ Examples:
     scale.add_argument(
         "--gpus",
         metavar="N,N",
-        help="train on so many GPUs together, such as 1,2,4, the same batch on each; on the CPU: processes",
+        help="train on this many GPUs together, such as 1,2,4, the same batch on each; on the CPU: processes",
     )
     scale.add_argument("--shard", action="store_true", help="with --gpus: divide weights and moments over them")
     wrong = parser.add_argument_group("compare devices")

@@ -55,7 +55,7 @@ def beginning(session: Session, args: argparse.Namespace, profile: Profile) -> B
     """The checkpoint that ``--from`` names, brought here where it is on another machine; None: it names none.
 
     Raises:
-        UsageError: the profile does not say how its program goes on from one, or there is no such run.
+        UsageError: the profile does not say how its program resumes from one, or there is no such run.
         OperationError: it cannot be had.
     """
     if args.start is None:

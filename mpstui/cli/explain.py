@@ -24,7 +24,7 @@ _NO_OUTPUT = {
     **dict.fromkeys((".py", ".sh"), "a program"),
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors"), "a checkpoint"),
 }
-"""What files are, by their endings, that hold nothing a program has printed, whatever words stand in them."""
+"""What files are, by their endings, that hold nothing a program has printed, whatever words are in them."""
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:

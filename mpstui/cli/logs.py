@@ -83,7 +83,7 @@ def _shown(text: str) -> str:
 
 
 def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
-    """Print output until the run has ended; goes on with the next attempt unless one was named."""
+    """Print output until the run has ended; continues with the next attempt unless one was named."""
     file, on_terminal = _opened(one, number, args.lines), sys.stdout.isatty()
     if (begun := known("attempt")) is not None:
         number, read = begun, bytes.fromhex(known("witness"))

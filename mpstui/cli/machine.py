@@ -1,4 +1,4 @@
-"""`mpstui doctor` and `mpstui alerts`: what this machine has, and whom it tells of crashes, stalls and ends."""
+"""`mpstui doctor` and `mpstui alerts`: what this machine has, and where alerts of crashes, stalls and ends go."""
 
 from __future__ import annotations
 

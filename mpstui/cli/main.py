@@ -167,14 +167,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
-    """Repeat an interrupt that came while an object was being freed, where nobody can catch it."""
+    """Repeat an interrupt that came while an object was being freed, where nothing can catch it."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
         return
     import signal
     import threading
 
-    # Not at once, since this hook, too, runs where nobody can catch it.
+    # Not at once, since this hook, too, runs where nothing can catch it.
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 

@@ -78,7 +78,7 @@ class CommandParser(argparse.ArgumentParser):
         words = sys.argv[1:] if args is None else list(args)
         needed = [action for action in self._actions if action.required]
         for action in needed:
-            action.required = False  # argparse would tell of those that are missing in words alone
+            action.required = False  # argparse would report missing ones in a text without fields
         try:
             found, unknown = self.parse_known_args(words, namespace)
         finally:

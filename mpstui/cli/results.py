@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _title(program: str, folder: str, runs: Sequence[RunSnapshot]) -> str:
-    """What a table is called: a single run of which nobody knows the program by its own name."""
+    """What a table is called: its program, or its own name for a single run whose program is unknown."""
     if len(runs) == 1 and not runs[0].is_ours and not runs[0].argv:
         return runs[0].name
     return f"{program} in {folder}" if folder else program
@@ -91,7 +91,7 @@ def _title(program: str, folder: str, runs: Sequence[RunSnapshot]) -> str:
 def _program(one: RunSnapshot) -> tuple[str, str]:
     """What tells the programs of runs apart: a name, and the folder where that matters and is known."""
     script = next((Path(word) for word in one.argv if word.endswith((".py", ".sh"))), None)
-    if script is None and not one.is_ours:  # found beside others, and nobody knows what wrote them
+    if script is None and not one.is_ours:  # found beside others; what wrote them is unknown
         return Path(one.run).parent.name, str(Path(one.run).parent)
     if one.profile or script is None:
         return one.profile or one.name, ""
@@ -112,7 +112,7 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
         of_ours = any((one / "spec.json").exists() for one in inside)
         if of_ours or (folder / "spec.json").exists() or find_runs(folder.absolute()):
             keys = [key for one in (inside if of_ours else [folder]) for key in monitor.watch_all(one)]
-        else:  # a folder for each run, or the files of one; what tells nothing is none
+        else:  # a folder for each run, or the files of one; what reports nothing is no run
             keys = _that_tell(monitor, inside) or _that_tell(monitor, [folder])
     elif what and "/" in what:
         keys = keys_of_path(monitor, what)

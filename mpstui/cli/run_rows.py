@@ -61,7 +61,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
     """The rows, newest first, and how many older ended runs were left out.
 
     Args:
-        newest: list so many, and older runs only while they are active; None lists all.
+        newest: list this many, and older runs only while they are active; None lists all.
     """
     runs = run_dirs(home.runs)
     listed = [run for place, run in enumerate(runs) if newest is None or place < newest or seems_active(run)]

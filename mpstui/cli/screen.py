@@ -239,7 +239,7 @@ def _settings(home: Home) -> tuple[str, str]:
 
     try:
         screen = load_settings(home).screen
-    except UsageError:  # the screen tells of the mistake; it must not keep it from opening
+    except UsageError:  # the screen shows the mistake; it must not keep the screen from opening
         return "auto", "auto"
     return screen.theme, screen.graphics
 

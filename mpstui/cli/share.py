@@ -261,7 +261,7 @@ def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
 
 
 def write_tracked(snapshot: RunSnapshot, args: argparse.Namespace) -> tuple[Path, Sequence[str]]:
-    """Write what a tracker keeps of a run, with all that is told of it; where it is, and metrics that were thinned."""
+    """Write what a tracker keeps of a run, with all that is known of it; where it is, and metrics that were thinned."""
     from ..core.sharing import trackers
 
     run = trackers.tracked(snapshot)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     name = one_run(monitor, home, args.run)
     snapshot, begun = monitor.snapshot(name), time.monotonic()
     first, end = snapshot.numbers, begun + _LOOK_SECONDS
-    # A program that only prints tells its speed by what is added while somebody looks.
+    # The speed of a program that only prints is known from what is added while somebody looks.
     while args.json and _lacks_speed(snapshot) and time.monotonic() < end:
         time.sleep(_LOOK_SECONDS / 6)
         snapshot = monitor.snapshot(name)

@@ -218,7 +218,7 @@ _WAITING = (State.QUEUED, State.BACKING_OFF)
 
 
 def until(run: RunSnapshot, now: float) -> float | None:
-    """Until when it is known to have gone on, Unix seconds: its end; now while it runs; else its last sign of life.
+    """Until when it is known to have run, Unix seconds: its end; now while it runs; else its last sign of life.
 
     That is all there is of files whose program nobody sees any more, and of an attempt whose successor waits.
     """
@@ -270,7 +270,7 @@ def legend() -> Iterator[StatusBadge]:
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
-    """Whether a person should look at it: it failed, is stuck, or goes on training with a loss that is not finite."""
+    """Whether a person should look at it: it failed, is stuck, or keeps training with a loss that is not finite."""
     return failed_or_stuck(snapshot) or badge(snapshot) is NAN_LOSS
 
 
@@ -306,7 +306,7 @@ def epoch_text(numbers: Numbers) -> str:
 
 
 def epoch_shown(numbers: Numbers) -> float | None:
-    """The epoch being trained, as it is told everywhere."""
+    """The epoch being trained, as it is shown everywhere."""
     return epoch_told(numbers.epoch, numbers.epochs, numbers.first_epoch)
 
 

@@ -26,7 +26,7 @@ class MpstuiTracker(GeneralTracker):
     def __init__(self, run_name: str = "", **kwargs: Any) -> None:
         super().__init__()
         self._before: int | None = None
-        """Steps of earlier attempts that the loop does not count; None: nobody knows yet."""
+        """Steps of earlier attempts that the loop does not count; None: not known yet."""
 
     @property
     def tracker(self) -> Report:

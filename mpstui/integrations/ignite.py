@@ -55,7 +55,7 @@ class _Handlers:
     def epoch_started(self, engine: Any) -> None:
         state, of_epoch = engine.state, engine.state.epoch_length or -1
         planned = (state.epoch - 1) * of_epoch
-        # A resumed one may begin within its epoch; where `terminate_epoch` cuts epochs short, nobody knows any length.
+        # A resumed one may begin within its epoch; where `terminate_epoch` cuts epochs short, no length is known.
         is_planned = planned <= state.iteration <= planned + of_epoch
         self._epoch_began = planned if is_planned else state.iteration
         by_epochs = state.max_epochs * of_epoch if state.max_epochs and is_planned else -1

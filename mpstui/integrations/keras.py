@@ -114,7 +114,7 @@ class MpstuiCallback(keras.callbacks.Callback):
             report.takes("evaluate")
 
     def _evaluated(self) -> dict[str, Any]:
-        """What ``evaluate`` finds, which begins its metrics anew and ends the mode of training."""
+        """What ``evaluate`` finds, which resets its metrics and ends the mode of training."""
         ends = keras.callbacks.LambdaCallback(on_test_batch_end=break_off_if_stopped)
         how: dict[str, Any] = {"verbose": 0, "return_dict": True, "callbacks": [ends]}
         data = self._data if self._data is not None else self.model._eval_epoch_iterator.data_adapter
@@ -127,7 +127,7 @@ class MpstuiCallback(keras.callbacks.Callback):
         return {f"val_{name}": value for name, value in found.items()}
 
     def _count_samples(self) -> None:
-        """On torch Keras hands each batch to a function of the model; no callback is told how large it is."""
+        """On torch Keras hands each batch to a function of the model; no callback learns how large it is."""
         run = getattr(self.model, "train_function", None)
         if keras.backend.backend() != "torch" or run is None or hasattr(run, "counted"):
             return

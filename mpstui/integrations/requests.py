@@ -39,7 +39,7 @@ def _guarded(method: Callable[..., Any], frameworks: Collection[str]) -> Callabl
             return method(self, *args, **kwargs)
         except Exception as error:
             if type(error).__module__.partition(".")[0] in frameworks or type(error).__name__.startswith("Cancel"):
-                raise  # fastai makes its own anew, in a module of another name
+                raise  # fastai makes its own again, in a module of another name
             self._mpstui_off = True
             report.leaves(forgets=True)
             report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")

@@ -68,7 +68,7 @@ class _Callbacks:
 
     def on_model_save(self, trainer: Any) -> None:
         path = trainer.last
-        if self._stopped:  # at its end a training strips the last one of what is needed to go on
+        if self._stopped:  # at its end a training strips the last one of what is needed to resume
             path = trainer.last.with_name("asked.pt")
             shutil.copy(trainer.last, path)
             report.has_saved(str(trainer.last), is_told=True)

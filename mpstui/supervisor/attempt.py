@@ -261,7 +261,7 @@ class Attempt:
         self.paused = True
 
     def resume(self) -> None:
-        """Let every process of the tree go on."""
+        """Let every process of the tree continue."""
         self.refresh()
         self._to_all(signal.SIGCONT)
         self.paused = False

@@ -212,7 +212,7 @@ def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> 
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
-    """The scheduler ended the attempt: have the job continue later, restarted by the scheduler or submitted anew."""
+    """The scheduler ended the attempt: have the job continue later, restarted by the scheduler or submitted again."""
     job = supervision.job
     if job is None:
         return
@@ -246,7 +246,7 @@ def _has_saved(supervision: Supervision) -> bool:
 
 
 def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
-    """Put the job back into the queue, or submit it anew; returns why neither worked."""
+    """Put the job back into the queue, or submit it again; returns why neither worked."""
     said = ""
     if job.rule.requeue and meant is not Meaning.DROPPED:
         code, said = job.ask(job.rule.requeue)

@@ -49,7 +49,7 @@ class Supervisor:
         """Arrive, say ``ready``, and tick until there is nothing left to do here.
 
         Args:
-            wait: sleeps for so many seconds, or until a signal comes.
+            wait: sleeps for this many seconds, or until a signal comes.
             moved: says whether the run's directory has been moved.
             child: the trainer, if this process is already its parent.
         """

@@ -108,7 +108,7 @@ def _start(run: Path, build: Build, patience: float | None) -> int:
     """Fork a run's supervisor; returns its code as soon as that is known.
 
     Args:
-        patience: after so many seconds it is assumed to be ready, and its records must tell the rest. None: it is
+        patience: after this many seconds it is assumed to be ready, and its records must show the rest. None: it is
             started alone, and its caller decides how long to wait.
     """
     reader, writer = os.pipe()

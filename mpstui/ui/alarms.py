@@ -1,4 +1,4 @@
-"""Alarms of an open screen: which changes the terminal is told of, and by which control sequences."""
+"""Alarms of an open screen: which changes the terminal hears of, and by which control sequences."""
 
 from __future__ import annotations
 

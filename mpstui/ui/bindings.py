@@ -46,7 +46,7 @@ class Key(NamedTuple):
     rare: bool = False
     """Whether the footer shows it only while it can work: few users ever need it."""
     acts: Action | None = None
-    """The action that it stands for, if it is one of ``core/actions.py``."""
+    """The action it means, if it is one of ``core/actions.py``."""
 
 
 _SCOPES = {"run": Scope.ACTIONS, "queue": Scope.QUEUE, "list": Scope.RUNS}

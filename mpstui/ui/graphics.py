@@ -211,7 +211,7 @@ class Graphics:
         return "".join(sent) + (f"\x1b_Ga=d,d=I,i={before},q=2\x1b\\" if before is not None else "")
 
     def sent(self, size: int) -> None:
-        """Note that so many bytes of a picture were written."""
+        """Note that this many bytes of a picture were written."""
         self.next = max(self.next, time.monotonic()) + size / self._rate
 
     def gone(self) -> str:

@@ -54,7 +54,7 @@ _UNKNOWN: Cell = ("\0", _PLAIN)
 _CHEAPEST_MOVE = 4
 """Bytes."""
 _FEWEST_SCROLLED, _FURTHEST = 4, 12
-"""Scrolling is considered where so many rows stand as they did so many rows further down."""
+"""At least how many rows must have moved up for the terminal to scroll them, and at most how far."""
 
 
 @lru_cache(2048)

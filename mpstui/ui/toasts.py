@@ -64,7 +64,7 @@ class Toasts:
         covering: Callable[[int], object] = lambda lines: None,
         today: Callable[[], float] = time.time,
     ) -> None:
-        """``covering`` is told how many of the window's lines are covered, whenever that changes; ``today`` tells Unix
+        """``covering`` gets how many of the window's lines are covered, whenever that changes; ``today`` tells Unix
         seconds.
         """
         self.said: deque[Said] = deque(maxlen=_MOST_KEPT)

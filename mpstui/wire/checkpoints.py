@@ -87,7 +87,7 @@ def owner_of(path: Path) -> str | None:
 def told(events: Path) -> list[Path]:
     """The checkpoints that a training reported and that still exist, the newest report first.
 
-    Files of bare weights, which only the agent saw being saved, do not count: nobody knows that a training resumes
+    Files of bare weights, which only the agent saw being saved, do not count: it is unknown whether a training resumes
     from them. Copies come last: what is copied late, such as the best one at the end, may have been saved early.
     """
     known = [(path, record) for path, record in _saved(events) if record.get("weights_only") is not True]
@@ -111,13 +111,13 @@ def tellers(runs: Path) -> dict[str, tuple[float, str]]:
 
 
 def last_told(events: Path, path: str) -> dict[str, Any] | None:
-    """The newest event that tells of this checkpoint, or of one whose folder this file is in; None if none does."""
+    """The newest event that names this checkpoint, or of one whose folder this file is in; None if none does."""
     places = (path, os.path.dirname(path))  # noqa: PTH120
     return next((record for saved, record in _saved(events) if saved in places), None)
 
 
 def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The checkpoints that a run's events tell of, the newest first."""
+    """The checkpoints that a run's events name, the newest first."""
     try:
         with storage.open_file(events) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

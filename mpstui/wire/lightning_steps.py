@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 _TELLING_BATCHES = 10
-"""After so many it shows how often each batch steps, unless the steps come less regularly."""
+"""After this many it shows how often each batch steps, unless the steps come less regularly."""
 
 
 class LightningSteps:
@@ -18,7 +18,7 @@ class LightningSteps:
 
     def __init__(self) -> None:
         self._per_batch = 0.0
-        """Steps that a batch makes of a module that steps its optimizers itself; 0: nobody knows yet."""
+        """Steps that a batch makes of a module that steps its optimizers itself; 0: not known yet."""
 
     def before_batch(self, trainer: Any) -> None:
         """Look after a few batches, then once an epoch: a total that changes with each batch would be unsteady."""

@@ -18,7 +18,7 @@ from .plans import CORNERS, SHAPES, BadPlan, Plan, plan_of_record
 from .rplan import OUTSIDE, SIDE, graph_of
 
 MOST_CORNERS = 32
-"""A plan with more is drawn anew."""
+"""A plan with more is drawn again."""
 _UNIT = 4
 """The grid of walls, in pixels."""
 _LENGTH, _DEPTH = (26, 50), (22, 38)

@@ -1,6 +1,6 @@
 """RAdam: Adam whose steps are rectified while its second moment rests on few gradients (Liu et al., 2020).
 
-torch's own, made to be recorded, computes what depends on the step number alone anew for each weight. A step of
+torch's own, made to be recorded, computes what depends on the step number alone again for each weight. A step of
 ResNet-18 with 512 images on an H200 took 6.99 ms with it, 5.86 with SGD, and 5.82 with this.
 """
 

@@ -59,7 +59,7 @@ class Genomics(Task):
             "--fold", type=int, choices=range(sequences.FOLDS), metavar="K", help="validate on fold K (0 to 4) by seed"
         )
         parser.add_argument(
-            "--block", type=positive, metavar="BASES", help="with --bed: folds are whole blocks of so many bases"
+            "--block", type=positive, metavar="BASES", help="with --bed: folds are whole blocks of this many bases"
         )
         parser.add_argument(
             "--max-length", type=positive, default=1024, metavar="N", help="cut longer sequences evenly"

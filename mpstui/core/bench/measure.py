@@ -19,7 +19,7 @@ _FEWEST_STRETCHES = 2
 _MORE_TIME = "--budget gives every configuration more"
 _NEVER = "1000000"
 _WORKERS = {2: 1.25, 4: 1.5}
-"""Worker processes, and the weight of a configuration that waits for so many of them to load torch."""
+"""Worker processes, and the weight of a configuration that waits for this many of them to load torch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ class _Bench:
 
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
-        # Compiling would be automatic with so many epochs, which only those who ask for it want to wait for.
+        # With this many epochs, compiling would be automatic; only those who ask for it want to wait for that.
         asked = ["--compile", "off", *plan.arguments] if config.precision == "auto" else plan.arguments
         words = trainer_command(self.python, plan.task, *asked, *config.words(), processes=config.processes)
         own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)

@@ -62,7 +62,7 @@ class Race:
     seconds: float
     """Of timed steps, for each run."""
     steps: int | None
-    """End after so many steps instead, so that both reach the same one."""
+    """End after this many steps instead, so that both reach the same one."""
     limit_seconds: float
     """For all of one run, including start and loading."""
     sampler: Sampler

@@ -73,7 +73,7 @@ class ScalingReport(Measured):
         return [found for config in self.plan.configs if (found := self.measurements.get(config))]
 
     def efficiency(self, found: Measurement) -> float | None:
-        """The share of its single speed that each of so many processes keeps; None if either was not measured."""
+        """The share of its single speed that each of this many processes keeps; None if either was not measured."""
         alone = next((one.samples_per_second for one in self.rows if one.config.processes == 1), None)
         mine = found.samples_per_second
         return mine / (alone * found.config.processes) if mine and alone else None

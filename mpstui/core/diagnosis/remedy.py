@@ -1,4 +1,4 @@
-"""A remedy applied to one launch: what it changes from what to what, and what nobody knows or is so already."""
+"""A remedy applied to one launch: what it changes from what to what, and what is unknown or already so."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class KnownLaunch:
     may_be_mps: bool = True
 
     def value(self, role: str) -> object | None:
-        """What the argument of a role was; None where nobody knows."""
+        """What the argument of a role was; None: unknown."""
         return self.arguments.get(self.roles.get(role, ""), self.usual.get(role))
 
 
@@ -57,7 +57,7 @@ class KnownLaunch:
 class RemediedLaunch:
     """A launch after a remedy.
 
-    ``asks`` are arguments whose value a person has to give: nobody knows what it was. ``notes`` say in sentences what
+    ``asks`` are arguments whose value a person has to give, because it is unknown. ``notes`` say in sentences what
     could not be done, ``risks`` what must be accepted first; ``unnamed`` are the roles that no argument is known to
     play.
     """

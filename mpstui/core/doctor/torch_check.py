@@ -31,7 +31,7 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
     """Import torch in ``python``, compute on every device it finds, and with ``train`` also train there.
 
     Args:
-        system: as ``platform.system()``: only a Mac is told that it lacks MPS.
+        system: as ``platform.system()``: only on a Mac is a lack of MPS reported.
     """
     facts, failure = _probe(python, environ, "facts")
     if facts is None:

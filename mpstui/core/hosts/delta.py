@@ -15,7 +15,7 @@ SAME: Any = object()
 """There is nothing to send."""
 _PUT, _TABLE, _LIST, _SLIDE = 0, 1, 2, 3
 _SHORT = 4
-"""If a list of the same length differs in at most a quarter of its entries, or at most so many, only those are sent."""
+"""If a list of the same length differs in at most a quarter of its entries, or this many, only those are sent."""
 
 
 class DoesNotFit(ValueError):

@@ -29,7 +29,7 @@ class Frames:
         """A side of a line.
 
         Args:
-            read: returns what was received, at most so many bytes and at least one; nothing when the line has ended.
+            read: returns what was received, at most this many bytes and at least one; nothing when the line has ended.
             write: sends everything it is given; raises OSError or OperationError if the line is broken.
         """
         self._read, self._write = read, write

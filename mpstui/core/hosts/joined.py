@@ -75,7 +75,7 @@ class JoinedServices(LocalServices):
             host.link.start()
 
     def close(self) -> None:
-        """Close the lines; runs go on."""
+        """Close the connections; runs continue."""
         for host in self.hosts:
             host.link.stop()
 

@@ -117,7 +117,7 @@ class Link:
 
     @property
     def heard_at(self) -> float | None:
-        """The time of what is known about its runs, as far as we were told, Unix seconds; None: nothing is known."""
+        """The time of what is known about its runs, as far as we have heard, Unix seconds; None: nothing is known."""
         session = self._session
         if session is not None and session.told_list:
             return self._clock() - (time.monotonic() - session.heard_at) - session.behind_seconds
@@ -219,7 +219,7 @@ class Link:
                 self.trouble = error.sentence
                 self._reopening.ended(0.0, getattr(error, "kind", ""))
                 self.news()
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is told, and tried again
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is reported, and tried again
                 self.trouble = f"{self.host}: {type(error).__name__}: {error}"
                 self._reopening.ended(0.0)
                 self.news()

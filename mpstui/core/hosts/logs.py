@@ -83,7 +83,7 @@ class _Pending:
         def work() -> None:
             try:
                 self.answer = ask()
-            except Exception as error:  # noqa: BLE001 - whatever it is, whoever waits goes on
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for ever
                 self.answer = error
             self.done.set()
 

@@ -1,4 +1,4 @@
-"""Pieces on a line: a letter for the kind, a length, and so many bytes."""
+"""Pieces on a line: a letter for the kind, a length, and that many bytes."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
     Conditions on other runs stay behind: those runs are not here.
 
     Raises:
-        UsageError: what was told is no launch.
+        UsageError: what was received is no launch.
     """
     profile = thaw(str(told["profile"]), path=None, cwd=cwd)
     try:

@@ -87,7 +87,7 @@ class Reopening:
             self.backoff = REFUSED_BACKOFF
 
     def pause(self, most: float = OFTEN_SECONDS) -> None:
-        """Wait as long as makes sense, but at most so many seconds."""
+        """Wait as long as makes sense, but at most this many seconds."""
         began, awake, was_away = time.monotonic(), Wakefulness(self._clock), self._away_since is not None
         until = began + min(most, self.backoff)
         knock_at = began if self._kind in AWAY else float("inf")

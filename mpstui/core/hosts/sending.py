@@ -268,7 +268,7 @@ class Sender:
         return {"cwd": cwd, "places": places, "launches": list(launches.told), **wishes}
 
     def close(self) -> None:
-        """End the far processes; runs go on."""
+        """End the far processes; runs continue."""
         for place in (self._target, *self._places):
             place.close()
 

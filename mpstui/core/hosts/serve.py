@@ -125,7 +125,7 @@ class Session:
                 came = self._called_off(call) if called_off else self._came(call, name, arguments)
             except ReportedError as error:
                 came = {"fail": _told_error(error)}
-            except Exception as error:  # noqa: BLE001 - whatever went wrong, who asked is told
+            except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer says so
                 if isinstance(error, ImportError) and (error.name or "").startswith(_OURS):
                     print(f"mpstui: {error}", file=sys.stderr)
                     self._end()  # what we are made of was cleaned away: the next line brings it, and is asked again
@@ -153,7 +153,7 @@ class Session:
 
         return self._book.once(call, work) if signature.acts else work(Call(call))
 
-    # -- what is told
+    # -- what is answered
 
     def _tell(self) -> None:
         """Read and send, over and over."""

@@ -57,7 +57,7 @@ class Ends(ABC):
 
     @abstractmethod
     def _read(self, count: int) -> bytes:
-        """Exactly so many bytes; raises EOFError or :class:`HostError` if the line ends."""
+        """Exactly this many bytes; raises EOFError or :class:`HostError` if the line ends."""
 
     @abstractmethod
     def _write(self, data: bytes) -> None:

@@ -97,7 +97,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """The best earlier run comparable to a live one; None: there is none, or the search goes on."""
+    """The best earlier run comparable to a live one; None: there is none, or the search is not done."""
 
     ghost: Ghost | None = None
 
@@ -130,7 +130,7 @@ class Counted(NamedTuple):
 
 
 class FormRecipe(NamedTuple):
-    """How to make a launch form: it is made anew wherever it is asked for anything."""
+    """How to make a launch form: it is made again for each question."""
 
     profile: str | None = None
     run: RunRef | None = None

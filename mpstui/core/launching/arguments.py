@@ -82,7 +82,7 @@ ask = argparse.ArgumentParser.parse_known_args
 def parse_known_args(self, args=None, namespace=None, **options):
     look(self)
     if self.add_help and args is not None and "--help" not in args and "-h" not in args:
-        os._exit(0)  # it would go on and train
+        os._exit(0)  # it would continue and train
     return ask(self, args, namespace, **options)
 argparse.ArgumentParser.parse_known_args = parse_known_args
 if words[0] == "-m":

@@ -147,7 +147,7 @@ def _replace(words: list[str], position: int, device: str) -> int:
 
 
 _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(?P<count>\w+))?")
-"""How torchrun, accelerate and deepspeed are told how many processes, each with its own device, to start here."""
+"""How torchrun, accelerate and deepspeed learn how many processes, each with its own device, to start here."""
 
 
 def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> str:

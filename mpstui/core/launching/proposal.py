@@ -45,7 +45,7 @@ _TO_CPU = re.compile(r"no_(cuda|accel|gpu|mps)|(use_)?cpu|force_cpu|cpu_only")
 _TO_GPU = re.compile(r"(use_)?(cuda|gpu|accel|mps)")
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors", ".tar", ".h5", ".keras")
 _NO_MODEL = re.compile(r"(?i)(?:opt|optim|optimizer|ema|sched|scheduler|scaler|rng|random_states)(?=[\d_.-])")
-"""How the name of a file begins that is saved beside the model at one step, and is no model to go on from."""
+"""How the name of a file begins that is saved beside the model at one step, and is no model to resume from."""
 _BESIDE_WEIGHTS = re.compile(r"optimizer|scheduler|scaler|rng_state|training_args|random_states")
 _MOST_FILES = 20_000
 
@@ -206,7 +206,7 @@ def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str
 def _device(
     words: list[str], typed: Profile, known: Mapping[str, Argument], style: str
 ) -> tuple[Profile, str | None, dict[str, list[str]], str]:
-    """What was typed without a device; that device, also removed from the words; how the program is told each device;
+    """What was typed without a device; that device, also removed from the words; how the program takes each device;
     and with which argument."""
     args, telling = _device_args(known, style)
     asked = {folded(one.key): one.value for one in written_options(words)}
@@ -226,7 +226,7 @@ def _device(
 
 
 def _names_device(option: WrittenOption) -> bool:
-    """Whether a program whose arguments nobody knows is given one of our devices by it."""
+    """Whether it sets one of our devices, in a program whose arguments are unknown."""
     return _DEVICE.fullmatch(folded(option.key).rpartition(".")[2]) is not None and option.value in (
         "cpu",
         "mps",
@@ -235,7 +235,7 @@ def _names_device(option: WrittenOption) -> bool:
 
 
 def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
-    """How the program is told each device, and the argument that tells it."""
+    """How the program takes each device, and the argument that sets it."""
     for name, one in known.items():
         flag = next((flag for flag in one.flags if flag.startswith("--")), *one.flags[:1] or [""])
         numbered = one.kind in ("int", "float") or (one.default or "").isdecimal()  # which GPU it is

@@ -1,6 +1,6 @@
 """What a run was launched from: the git commit of its folder and the changes since, packages, host.
 
-Recorded at the launch, since all of it goes on changing while the training runs. Git is asked at most two questions,
+Recorded at the launch, since all of it may change while the training runs. Git is asked at most two questions,
 none if there is no ``.git`` above the folder, and must not run any program that the repository names (hooks, file
 system monitors, external diffs). Packages are recognised by the names of their folders: nothing is imported, no
 interpreter is started.

@@ -1,4 +1,4 @@
-"""How many lines of a log match a search, and which of those a line is. A count goes on when the file has grown."""
+"""How many lines of a log match a search, and which of those a line is. A count continues when the file has grown."""
 
 from __future__ import annotations
 

@@ -307,18 +307,18 @@ class RunSnapshot:
     """The lowest and the highest value of each metric, of those that no later attempt has measured again; empty until
     the whole history has been read."""
     log_exception: str | None = None
-    """The exception at the end of a watched log, as it stands there; the program may go on all the same."""
+    """The exception at the end of a watched log, as it stands there; the program may continue anyway."""
     available: Mapping[str, Availability] = field(default_factory=dict)
     """What can be done with it now, by action; filled by the monitor for the runs in focus."""
     gone: bool = False
     """What is watched existed, and no longer does."""
     silent: bool = False
-    """Of a run that mpstui did not start: nothing was written for longer than before; whether it goes on is unknown."""
+    """Of a run that mpstui did not start: nothing was written for longer than before; it may have ended."""
     unread: bool = False
     """There is something to read its numbers from, and none of it has been read."""
 
     moving: Moving | None = None
-    """It is being moved to another machine; while its code is being sent it goes on training."""
+    """It is being moved to another machine; while its code is being sent it keeps training."""
     moved_to: str | None = None
     """The machine on which it continues; it can no longer be started here."""
     branch: Branch | None = None

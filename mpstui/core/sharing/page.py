@@ -84,7 +84,7 @@ def page(
 
 
 def columns_for(curves: int) -> int:
-    """How many points each of so many curves may have on one page."""
+    """How many points each of this many curves may have on one page."""
     return max(LEAST_COLUMNS, min(MOST_COLUMNS, POINTS_ON_A_PAGE // max(1, 4 * curves)))
 
 

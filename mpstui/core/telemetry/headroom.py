@@ -80,7 +80,7 @@ TIGHT_FRACTION = 0.9
 HORIZON_SECONDS = 24 * 3600.0
 # The trend is that of the last ten minutes: longer would average over an epoch's validation.
 TREND_SECONDS = 600.0
-# A start allocates for a while, and nobody knows what happened in a gap.
+# A start allocates for a while, and what happened in a gap is unknown.
 LEAST_TREND_SECONDS = 120.0
 GAP_SECONDS = 60.0
 # Of the limit, within the trend: memory of a whole machine wanders by less without going anywhere.

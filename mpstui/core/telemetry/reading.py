@@ -85,7 +85,7 @@ class Reader:
             self._fail(SourceError(f"no answer for {self.source.timeout_seconds:g} s"))
 
     def report(self) -> SourceReport:
-        """What is told of this source elsewhere: its period, how long it takes, why it is silent."""
+        """What is shown of this source elsewhere: its period, how long it takes, why it is silent."""
         source = self.source
         return SourceReport(
             name=source.name,

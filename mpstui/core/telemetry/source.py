@@ -80,7 +80,7 @@ class Source:
 
 
 RunCommand = Callable[[Sequence[str], float], str]
-"""Runs argv for at most so many seconds and gives its standard output; raises SourceError with the reason."""
+"""Runs argv for at most this many seconds and gives its standard output; raises SourceError with the reason."""
 
 # A bare SSH session may have any locale; the numbers and words we parse are those of C.
 _LOCALE = {"LANG": "C", "LC_ALL": "C"}

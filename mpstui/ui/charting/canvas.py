@@ -27,9 +27,9 @@ BEHIND = frozenset({"off", "ghost"})
 _NOISY = 5
 """A curve whose range shows beyond its line in one of this many columns is shaded in all of them."""
 _APART = 3
-"""Points that are on average at least so many cells apart get a character each."""
+"""Points that are on average at least this many cells apart get a character each."""
 _TOUCHING = 4
-"""The ranges of neighbouring columns still look like one if so many dots are between them."""
+"""The ranges of neighbouring columns still look like one if this many dots are between them."""
 _FARTHEST = 1e9
 """A place more dots than this away from the edge counts as a gap."""
 _BRAILLE = 0x2800

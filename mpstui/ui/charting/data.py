@@ -258,7 +258,7 @@ def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
     held = {place: curve.points[place] if curve.points else 1.0 for place in places}
     broken = not {curve.x[place] for place in places}.isdisjoint(curve.gaps)
     alone = len(places) == 1 and held[nearest] <= 1 and not (broken and held[nearest])
-    if alone or not curve.complete:  # of a curve that is read in part nobody knows what lies between its points
+    if alone or not curve.complete:  # what lies between the points of a partly read curve is unknown
         return Reading(curve.x[nearest], curve.x[nearest], *(curve.values[nearest],) * 3)
     first = curve.begins(places[0]) if held[places[0]] > 1 else curve.x[places[0]]
     known = [place for place in places if curve.mean[place] == curve.mean[place]]

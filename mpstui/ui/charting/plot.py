@@ -30,7 +30,7 @@ _LEAST_SHARE = 1 / 3
 _PIN_EVERY = 28
 """Cells between two labels on a pinned curve."""
 _EDGES, _EDGES_OF_PICTURES = 40, 12
-"""Steps in which the right edge moves on, at least; a picture is sent anew with each."""
+"""Steps in which the right edge moves on, at least; a picture is sent again with each."""
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 

@@ -21,7 +21,7 @@ _LABEL_CELLS = 6
 _DIGITS, _MOST_DIGITS = 4, 12
 """Of a tick's label, as a rule and where fewer would not tell it from the next one."""
 _FEWEST_LINES, _MANY_LINES = 10, 12
-"""From so many lines on, the labelled values are whole lines apart; with fewer, that would cost too much height."""
+"""From this many lines on, the labelled values are whole lines apart; with fewer, that would cost too much height."""
 _LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
 _COST_OF_ODD_START, _COST_OF_A_LINE_BETWEEN = 1.3, 0.04
 """How much taller it must draw the curve for an axis to begin between two labelled values, or to have fewer of them."""

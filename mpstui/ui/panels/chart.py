@@ -142,7 +142,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self.repaint()
 
     def wanted(self) -> Window | None:
-        """What is to be read again, if anything: each window once, and again when the run has gone on for a while."""
+        """What is to be read again, if anything: each window once, and again when the run has continued for a while."""
         space, zoomed = self._frame(), self.view.left is not None or self.view.right is not None
         if self.facts is None or space is None or not zoomed or self._whole.axis != "step":
             return None

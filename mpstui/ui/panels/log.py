@@ -199,11 +199,11 @@ class LogPane(WheelScrolled, RunPanel):
         return f"{stamp.day:.10} {stamp.clock:>8}".strip() if stamp is not None else ""
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
-        """Report the result of a search; one that is not done yet goes on in slices, between keys and frames.
+        """Report the result of a search; one that is not done yet continues in slices, between keys and frames.
 
         Args:
             found: what `LogReading.find` returned.
-            done: is told whether anything was found, now or later; never where the search was stopped.
+            done: gets whether anything was found, now or later; never where the search was stopped.
         """
         reading = self.reading
         if found is not None or reading is None:
@@ -261,7 +261,7 @@ class LogPane(WheelScrolled, RunPanel):
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def make_room(self, lines: int) -> None:
-        """Draw the newest lines above what covers so many of the window's, the footer left out."""
+        """Draw the newest lines above what covers this many of the window's, without the footer."""
         covered = max(0, self.region.bottom - (self.screen.size.height - 1 - lines)) if lines else 0
         if covered != self._covered:
             self._covered = covered

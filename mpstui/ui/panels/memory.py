@@ -157,7 +157,7 @@ class Axis:
         return self.known and any(amount.at(point) is not None for point in self.course)
 
     def rows_of(self, amount: Amount, lines: int) -> list[Row]:
-        """An amount and its curve of so many lines; if there is no curve, the words about it."""
+        """An amount and its curve of this many lines; if there is no curve, the words about it."""
         unknown = amount.value == shown.UNKNOWN
         value = Span(fit(amount.value, _VALUE, "right"), "faint" if unknown else "")
         start = (Span(" "), Span(fit(amount.label, _LABEL), "dim"), value, Span(" "))

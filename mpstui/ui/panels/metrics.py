@@ -180,7 +180,7 @@ class MetricTable(WheelScrolled, RunPanel):
 
 
 def metric_rows(facts: RunFacts, width: int, height: int) -> list[Row]:
-    """The table without a cursor, in at most so many lines; empty if nothing was measured."""
+    """The table without a cursor, in at most this many lines; empty if nothing was measured."""
     entries = arranged(metrics_of(facts.snapshot, ""), max(1, height - 1), frozenset())[: max(0, height - 1)]
     table = _Table(width, facts, {}, entries)
     return [table.heading, *(table.row(entry, here=False) for entry in entries)] if entries else []

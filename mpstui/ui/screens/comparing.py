@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonScreen(ActingScreen):
-    """One metric of all runs over one axis, and a table of settings and results; runs that go on are followed."""
+    """One metric of all runs over one axis, and a table of settings and results; live runs are followed."""
 
     CSS_PATH = "../styles/comparing.tcss"
     SCOPES = (Scope.COMPARISON,)

@@ -77,7 +77,7 @@ def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
 
 
 def _split(blocks: Sequence[Block], count: int) -> list[list[Block]]:
-    """The blocks in their order in so many columns at most, the highest of which is as low as can be."""
+    """The blocks in their order in at most this many columns, the highest of which is as low as possible."""
     highest = _least(blocks, count)
     columns: list[list[Block]] = [[]]
     height = 0
@@ -91,7 +91,7 @@ def _split(blocks: Sequence[Block], count: int) -> list[list[Block]]:
 
 
 def _least(blocks: Sequence[Block], count: int) -> int:
-    """Lines that the blocks take in so many columns."""
+    """Lines that the blocks take in this many columns."""
     heights = [len(block) for block in blocks]
     highest = max(max(heights), -(-sum(heights) // count))
     while _columns_of(heights, highest) > count:

@@ -175,7 +175,7 @@ class Choices(LinePanel):
 
 
 def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
-    """Key, name in so many cells, and what it does or why it cannot be done."""
+    """Key, name in this many cells, and what it does or why it cannot be done."""
     able = not entry.why_not
     parts = (
         Span("▌" if selected else " ", "key"),

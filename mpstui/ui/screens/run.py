@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _LEAST_FOR_TWO = 12
-"""Below a card, two panels are shown one above the other if there are so many lines."""
+"""Below a card, two panels are shown one above the other if there are this many lines."""
 
 
 class RunScreen(PickingScreen):

@@ -98,7 +98,7 @@ def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
 
 
 def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
-    """Lines for panels below each other, each of which wishes for so many at first, and for so many in all.
+    """Lines for panels below each other, each with the lines it wishes for at first and in all.
 
     Small wishes are granted in full, large ones share the rest; lines that no panel can fill go to the last one.
     """

@@ -70,7 +70,7 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def no_run(self) -> str:  # type: ignore[override]
-        """A group is no run; and before the first reading nobody knows whether there are any."""
+        """A group is no run; and before the first reading it is unknown whether there are any."""
         if self.table.unread:
             return "the runs are still being read: press again in a moment"
         return "a group of runs is selected: enter opens it" if self.table.line is not None else super().no_run
@@ -156,7 +156,7 @@ class RunsScreen(ArrangingScreen):
         self._show_matching(self.context.state.snapshots or ())
 
     def _grow_older(self) -> None:
-        """Runs that have ended say how long ago: nothing else tells that time passes."""
+        """Runs that have ended say how long ago: nothing else shows that time passes."""
         if self.can_draw and self.context.state.snapshots:
             self._show_matching(self.context.state.snapshots)
 

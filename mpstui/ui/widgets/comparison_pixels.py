@@ -16,7 +16,7 @@ from .overlay import Overlay
 from .parallel import FRONT, Stretch
 
 _FRAME = frozenset(" │┤")
-"""What a picture may go on behind."""
+"""What a picture may continue behind."""
 
 
 def curves_picture(

@@ -188,7 +188,7 @@ class ImageView(LinePanel):
         return self.graphics is not None and not self._covered and self.app.screen is self.screen
 
     def make_room(self, lines: int) -> None:
-        """Note that so many lines of the window above the footer are covered."""
+        """Note that this many lines of the window above the footer are covered."""
         if self._covered != (lines > 0):
             self._covered = lines > 0
             self.redraw()

@@ -196,7 +196,7 @@ def _elsewhere(preview: Preview, width: int) -> list[Row]:
 
 
 def _marked(mark: str, mark_role: str, text: str, role: str, width: int, most: int) -> list[Row]:
-    """``text`` in at most so many lines, the first one after a mark, the others after blanks."""
+    """``text`` in at most this many lines, the first one after a mark, the others after blanks."""
     lines = wrap(clean(text, 4000), width - len(mark) - 1, most)
     return [row((" " * len(mark) if place else mark, mark_role), (line, role)) for place, line in enumerate(lines)]
 

@@ -149,7 +149,7 @@ class LinePanel(Widget):
             self.app.simulate_key("z" if number == self.number and self.current else str(number))
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """Take another size: every cell is made anew before Textual draws. Otherwise a blank frame and another layout
+        """Take another size: every cell is made again before Textual draws. Otherwise a blank frame and another layout
         would come first: 10 of a start's 260 ms, and 5 kB.
         """
         before = self._size
@@ -171,7 +171,7 @@ class LinePanel(Widget):
         self._is_fresh = False
 
     def notify_style_update(self) -> None:
-        """Take another theme: every colour is looked up anew."""
+        """Take another theme: every colour is looked up again."""
         self._palette = {}
         super().notify_style_update()
 
@@ -250,7 +250,7 @@ class PixelPanel(LinePanel):
 
 
 class KeyLine(LinePanel):
-    """The footer of a screen. ``usable`` is asked anew at every repaint."""
+    """The footer of a screen. ``usable`` is asked again at every repaint."""
 
     def __init__(self, keys: Sequence[Key], usable: Usable = lambda key: True) -> None:
         super().__init__()

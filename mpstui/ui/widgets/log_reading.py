@@ -111,7 +111,7 @@ class LogReading:
         return self._rows_of(lines)[min(first, self.rows_of(lines[0]) - 1) if lines else 0 :]
 
     def _above(self, place: Place, by: int) -> Place:
-        """The place so many rows above another; the top if there are fewer."""
+        """The place this many rows above another; the top if there are fewer."""
         if by <= place.row:
             return Place(place.offset, place.row - by)
         rows = self._rows_of(self._backward(place.offset, by - place.row))
@@ -147,7 +147,7 @@ class LogReading:
         self._tallies.pop("level", None)
 
     def count_on(self, seconds: float) -> bool:
-        """Count matches of the search and the level for so many seconds; True if there are more lines to look at."""
+        """Count matches of the search and the level for this many seconds; True if there are more lines to look at."""
         from ...core.logview.counting import Tally
         from ...core.logview.searching import matching, of_levels
 
@@ -239,7 +239,7 @@ class LogReading:
         return self.search_on(rows, _FIRST_SECONDS)
 
     def search_on(self, rows: int, seconds: float) -> bool | None:
-        """Continue a search for so many seconds; see :meth:`find`."""
+        """Continue a search for this many seconds; see :meth:`find`."""
         hunt = self.hunt
         while hunt is not None and hunt.ways:
             offset, backwards = hunt.ways[0]

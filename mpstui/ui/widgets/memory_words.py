@@ -25,7 +25,7 @@ _SOON_SECONDS = 15 * 60
 _LEAST_SWAP_BYTES = 2**30
 """Less swap than this is not drawn: a few megabytes are in use on every machine."""
 _MUCH_LATER = 15.0
-"""If the newest heartbeat is so many seconds younger than the last recorded sample, nobody has looked since."""
+"""If the newest heartbeat is this many seconds younger than the last recorded sample, nobody has looked since."""
 _LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
 _LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
 _NOT_READ = "the machine is being read"

@@ -345,7 +345,7 @@ def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
 
 
 def thinned_view(curve: SeriesView, most: int) -> SeriesView:
-    """The curve with at most so many buckets, whose extremes stay; borders move only when their number halves."""
+    """The curve with at most this many buckets, which keep its extremes; borders move only when their number halves."""
     size = 1
     while len(curve.x) > most * size:
         size *= 2

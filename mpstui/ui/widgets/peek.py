@@ -33,7 +33,7 @@ def peek_height(width: int, height: int, spare: int = 0) -> int:
     """How many lines the preview below the list gets; 0 if the list needs them itself.
 
     Args:
-        spare: so many would be blank below the list.
+        spare: this many would be blank below the list.
     """
     usual = 0 if height < 24 else min(_MOST_LINES, max(11, int(height * 0.5)))
     return 0 if width < 50 or max(usual, spare) < _LEAST_LINES else max(usual, spare)
@@ -156,7 +156,7 @@ def _side(snapshot: RunSnapshot, width: int, height: int) -> list[Row]:
 
 
 def _beside(left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
-    """Two columns, the first one of so many cells."""
+    """Two columns, the first one of this many cells."""
     return [
         row(*one.spans, " " * max(0, width - one.width), ("│ ", "track"), *other.spans)
         for one, other in zip_longest(left, right, fillvalue=EMPTY)

@@ -108,12 +108,12 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     has no bars.
 
     Args:
-        height: so many lines at least, where it is about more than what ended so.
+        height: at least this many lines, where it is about more than what ended so.
     """
     numbers = snapshot.numbers
     active = snapshot.state.active and not numbers.done
     done = total_progress(numbers)
-    # At the end of everything the count within the epoch has begun anew, for an epoch that will not come.
+    # At the end of everything the count within the epoch has started again, for an epoch that will not come.
     within = 1.0 if done == 1.0 else epoch_progress(numbers)
     updates = (
         numbers.beat is not None and numbers.beat.step_from == "updates" and numbers.told_by.get("step") == "agent"
@@ -125,7 +125,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
         told = [("epoch", epoch_text(numbers)), (label, counted)]
         known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
         return known or [row((fit(" no step reported", width), "dim"))]
-    # That nobody knows when it ends is told; of the rest what is not known is left out.
+    # An unknown end is shown as such; of the rest, what is unknown is left out.
     left = f"left {shown.duration(numbers.eta_seconds)}"
     epoch_left, speed, samples = (
         "" if value is None else told.format(write(value))

@@ -94,7 +94,7 @@ def _trend(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 
 @lru_cache(128)
 def _curve(curve: SeriesView, width: int) -> str:
-    """A key draws every row anew, and half of a row's time was its curve."""
+    """A key draws every row again, and half of a row's time was its curve."""
     return sparkline(curve.mean, width)
 
 

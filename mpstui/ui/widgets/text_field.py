@@ -16,7 +16,7 @@ class TextField(LetterTaker, Input):
     """Textual's input, except that control characters are shown, not written as they are; the value keeps them."""
 
     entered: Callable[[str], object] | None = None
-    """Is told the value by enter, before the next key is looked at; None: a message tells it when it can."""
+    """Gets the value by enter, before the next key is looked at; None: a message tells it when it can."""
 
     def take(self, character: str) -> None:
         """Put a character in place of the selection, or at the cursor.

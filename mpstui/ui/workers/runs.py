@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DRAW_SECONDS, _DRAW_SECONDS_REMOTE = 0.25, 1.0
 """Seconds between two frames that no key asked for, at least."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.001
-"""The history of the run in focus is read in slices of so many seconds, between which come keys and frames."""
+"""The history of the run in focus is read in slices of this many seconds, between which come keys and frames."""
 _TOLERATED_BYTES = 64 << 20
 """A log that floods in is read only with each snapshot, unless more than this is pending."""
 _RESPAWN_SECONDS = 5.0
@@ -89,7 +89,7 @@ class Pace:
 _POLL_SECONDS, _QUIET_POLL_SECONDS, _RESTING_POLL_SECONDS, _HINTED_SECONDS = 0.2, 0.5, 2.0, 0.1
 """Seconds between two readings; more if nothing changes or everything has ended, fewer after a hint."""
 _QUIET_SECONDS = 2.0
-"""After so many seconds without a change, files are looked at less often."""
+"""After this many seconds without a change, files are looked at less often."""
 _READING_SHARE, _LONGEST_PAUSE_SECONDS = 0.05, 1.0
 """Reading takes at most this share of a core, four times as much after hints: the more runs there are, the less often
 they are read. The end of a training is on the screen within two seconds all the same."""
@@ -98,7 +98,7 @@ _UNREAD_SHARE, _BEHIND_SHARE = 0.5, 0.2
 _KEYS_FIRST_SECONDS = 0.15
 """Seconds before the run that is selected at the start is read closely: its readers take 30 ms to import."""
 _PASSING_SECONDS = 0.1
-"""A run is read closely once it has been selected for so many seconds: passing over it does not wait for that, and a
+"""A run is read closely once it has been selected for this many seconds: passing over it does not wait for that, and a
 key costs 8 ms of processor time instead of 15."""
 
 
@@ -130,7 +130,7 @@ class Schedule:
         return now - self._changed_at > _QUIET_SECONDS
 
     def note_reading(self, began: float, took: float, *, unread: bool, behind: bool, active: bool) -> None:
-        """The runs were read, which ``took`` so many seconds of processor time.
+        """The runs were read, which ``took`` this many seconds of processor time.
 
         Args:
             unread: nothing is known yet of some of them.
@@ -310,7 +310,7 @@ _TICK_SECONDS, _GROWING_TICK_SECONDS, _QUIET_TICK_SECONDS = 0.025, 0.01, 0.25
 """Seconds between two looks at the size of the log in view; a new line waits half of that on average. Waking up for a
 look costs ten times as much as the look itself."""
 _LIVELY_SECONDS = 2.0
-"""A log that has not grown for so many seconds is not expected to grow soon."""
+"""A log that has not grown for this many seconds is not expected to grow soon."""
 _TRICKLE_SECONDS, _TRICKLE_SECONDS_REMOTE = 0.03, 0.25
 """Seconds between two frames of a log that grows slowly."""
 _FLOOD_BYTES = 4096
