@@ -6,10 +6,10 @@ RULES = (
     Rule(
         id="backward_twice",
         title="backward() went through the same graph twice",
-        cause="backward() frees the graph of a loss. Something of an earlier step is still part of this one: a hidden "
-        "state, a running sum of losses, an output that two losses share.",
+        cause="backward() frees the graph of a loss. Something from an earlier step is still part of this one: a "
+        "hidden state, a running sum of losses, an output that two losses share.",
         remedy=Remedy(
-            text="Take `.detach()` of what is carried from step to step, add losses up with `.item()`, and call "
+            text="Use `.detach()` on what is carried from step to step, add losses up with `.item()`, and call "
             "backward() once on the sum of losses that share a part; retain_graph=True only where both are meant."
         ),
         sources=("torch/csrc/autograd/saved_variable.cpp",),
@@ -22,8 +22,8 @@ RULES = (
         cause="An operation in place (`+=`, `x[...] = `, relu_, inplace=True) changed a tensor between forward and "
         "backward; an optimizer's step between the two does so too.",
         remedy=Remedy(
-            text="Write `x = x + y` for `x += y`, take `.clone()` first or inplace=False; step optimizers after all "
-            "backward passes. torch.autograd.set_detect_anomaly(True) shows the line of the forward pass."
+            text="Write `x = x + y` for `x += y`, use `.clone()` first, or set inplace=False; step optimizers after "
+            "all backward passes. torch.autograd.set_detect_anomaly(True) shows the line of the forward pass."
         ),
         sources=("PKU-EPIC/DREDS#6", "yunik1004/SAiD#8"),
         patterns=(
@@ -37,7 +37,7 @@ RULES = (
     Rule(
         id="no_gradient",
         title="The loss has no gradient",
-        cause="No parameter that is trained took part in it: all of them are frozen, or it was computed under "
+        cause="No trained parameter took part in it: all of them are frozen, or it was computed under "
         "torch.no_grad(), or a `.detach()`, `.item()` or argmax cut the graph.",
         remedy=Remedy(
             text="Look where the graph ends (`loss.requires_grad`, and back from there). With frozen embeddings and "
@@ -51,9 +51,10 @@ RULES = (
         id="recomputed_otherwise",
         title="Gradient checkpointing computed something else the second time",
         cause="It computes each layer again in backward(), and the second pass made other tensors than the first: a "
-        "cache of keys and values had grown, parameters were gathered anew (DeepSpeed ZeRO-3), or the code branches.",
+        "cache of keys and values had grown, parameters were gathered again (DeepSpeed ZeRO-3), or the code "
+        "branches.",
         remedy=Remedy(
-            text="Switch the model's cache off (use_cache=False), or take use_reentrant=True (transformers: "
+            text="Switch the model's cache off (use_cache=False), or set use_reentrant=True (transformers: "
             "gradient_checkpointing_kwargs={'use_reentrant': True}), which does not compare; else train without "
             "gradient checkpointing and with a smaller batch."
         ),

@@ -173,11 +173,11 @@ RULES = (
     Rule(
         id="storage_failed",
         title="A disk or a network folder could not be read",
-        cause="The file is there and the storage behind it is not: a network folder that was lost or mounted anew, or "
-        "a disk that fails.",
+        cause="The file is there and the storage behind it is not: a network folder that was lost or mounted again, "
+        "or a disk that fails.",
         remedy=Remedy(
-            text="Mount the folder again, or copy the data to a disk of this machine; `dmesg` tells whether a disk "
-            "fails. Then resume from the newest checkpoint."
+            text="Mount the folder again, or copy the data to a disk of this machine; `dmesg` shows whether a disk "
+            "is failing. Then resume from the newest checkpoint."
         ),
         sources=("facebookresearch/dino#155", "hiyouga/LlamaFactory#3388"),
         patterns=(

@@ -73,8 +73,8 @@ RULES = (
         cause="The installed torch, or a package with kernels of its own (bitsandbytes, Triton), was built for other "
         "GPUs than this one: it is older, or newer, than those.",
         remedy=Remedy(
-            text="Install a torch, or the package that is named, whose CUDA version knows the GPU "
-            "(`torch.cuda.get_arch_list()` tells)."
+            text="Install a torch, or the package that is named, whose CUDA version supports the GPU "
+            "(`torch.cuda.get_arch_list()` lists what torch supports)."
         ),
         sources=("c10/cuda/CUDAException.cpp",),
         patterns=(
@@ -89,9 +89,9 @@ RULES = (
     DeviceRule(
         id="cuda_fault",
         title="A CUDA kernel or library failed",
-        cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so the "
-        "line of the traceback may be innocent. An index out of range, too little free memory, a matrix with NaN, or "
-        "versions that do not fit.",
+        cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so "
+        "the line of the traceback may be innocent. Usual reasons: an index out of range, too little free memory, a "
+        "matrix with NaN, or versions that do not fit.",
         remedy=Remedy(
             text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`) to see "
             "the right line, try a smaller batch, and see that no other program fills the GPU."
@@ -115,8 +115,8 @@ RULES = (
         cause="Its 8-bit optimizers and models of 4 or 8 bits need kernels for the GPU, and the installed bitsandbytes "
         "has none: there are none for a Mac, or it was built for another CUDA.",
         remedy=Remedy(
-            text="Take an optimizer of torch (adamw_torch for adamw_8bit, AdamW for AdamW8bit) and no load_in_4bit or "
-            "load_in_8bit; with an NVIDIA GPU install a newer bitsandbytes (`python -m bitsandbytes` tests it)."
+            text="Use an optimizer of torch (adamw_torch for adamw_8bit, AdamW for AdamW8bit), without load_in_4bit "
+            "or load_in_8bit; with an NVIDIA GPU install a newer bitsandbytes (`python -m bitsandbytes` tests it)."
         ),
         sources=("bmaltais/kohya_ss#2185", "bitsandbytes-foundation/bitsandbytes#1559", "bmaltais/kohya_ss#1445"),
         patterns=(
@@ -186,8 +186,8 @@ RULES = (
         cause="The hardware reported an error that it could not correct, or the driver lost the device (after a sleep "
         "of the machine, or when it was updated while in use) or was not ready.",
         remedy=Remedy(
-            text="Other trainings fail too until the driver is loaded anew: `nvidia-smi` and `dmesg` tell more, a "
-            "restart of the machine helps. Until then another GPU (CUDA_VISIBLE_DEVICES) or the CPU."
+            text="Other trainings fail too until the driver is reloaded: `nvidia-smi` and `dmesg` say more, and "
+            "restarting the machine helps. Until then use another GPU (CUDA_VISIBLE_DEVICES) or the CPU."
         ),
         sources=("docs.nvidia.com/deploy/xid-errors",),
         patterns=(

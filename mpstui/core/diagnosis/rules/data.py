@@ -9,7 +9,8 @@ RULES = (
         cause="A file of the data set is cut short, empty or of another kind than its name says: an interrupted "
         "download or copy, an error page, a pointer of Git LFS.",
         remedy=Remedy(
-            text="Find it (a loop that opens each file once tells), and download or copy it again, or leave it out."
+            text="Find it (a loop that opens each file once shows which), and download or copy it again, or leave it "
+            "out."
         ),
         sources=("yhenon/pytorch-retinanet#93", "Media-Smart/vedastr#72"),
         patterns=(

@@ -56,7 +56,7 @@ RULES = (
         id="dl_worker_signal",
         title="A DataLoader worker died",
         cause="A worker process crashed in native code or was killed (fork together with Apple's frameworks, or too "
-        "little memory), and the training could not go on without it.",
+        "little memory), and the training could not continue without it.",
         remedy=Remedy(
             text="Load data without workers (num_workers=0), or use fewer; in a container give them more shared memory "
             "(`docker run --shm-size 8g`).",

@@ -64,8 +64,8 @@ RULES = (
     Rule(
         id="device_kind",
         title="A device is named where only its kind is understood",
-        cause="The code looks up `torch.<kind>` (torch.cuda, torch.xpu) by the name that it was given, finds none, and "
-        "goes on with None: the name has a number ('cuda:0'), or this torch has no such part.",
+        cause="The code looks up `torch.<kind>` (torch.cuda, torch.xpu) by the name that it was given, finds none, "
+        "and continues with None: the name has a number ('cuda:0'), or this torch has no such part.",
         remedy=Remedy(
             text="Give the kind alone ('cuda', not 'cuda:0') to what the traceback names, such as a device mesh, and "
             "choose the GPU with `torch.cuda.set_device` before."

@@ -9,8 +9,8 @@ RULES = (
         cause="One process waited in a collective until its time was up: another one had crashed, hung, did other work "
         "(saving, evaluating, a longer shard of the data) or came to the collectives in another order.",
         remedy=Remedy(
-            text="Look for the process that failed first: its traceback stands before this. Where all of them lived, "
-            "give each the same number of batches, and raise the timeout of init_process_group for long pauses."
+            text="Look for the process that failed first: its traceback is above this. If all of them lived, give "
+            "each the same number of batches, and raise the timeout of init_process_group for long pauses."
         ),
         sources=("pytorch/pytorch#97191", "lsdefine/simple_GRPO#46", "hiyouga/LlamaFactory#8261"),
         patterns=(
@@ -51,8 +51,8 @@ RULES = (
     Rule(
         id="port_taken",
         title="The port that the processes meet at is taken",
-        cause="The processes of a training find each other at a port, 29500 where nobody names one. Another training "
-        "on this machine has it, or what is left of one that was not ended.",
+        cause="The processes of a training find each other at a port, 29500 unless another is named. Another "
+        "training on this machine has it, or the remains of one that was not ended.",
         remedy=Remedy(
             text="Give it another one: torchrun --standalone takes a free port (several machines: --master-port 29501, "
             "accelerate: --main_process_port 29501); `lsof -i :29500` names who has it."
@@ -89,7 +89,7 @@ RULES = (
         cause="DistributedDataParallel counts one gradient for each parameter of a step, and one came twice: gradient "
         "checkpointing goes through its part again, or a part of the model is used twice.",
         remedy=Remedy(
-            text="With gradient checkpointing take use_reentrant=False (transformers: "
+            text="With gradient checkpointing set use_reentrant=False (transformers: "
             "gradient_checkpointing_kwargs={'use_reentrant': False}), or DistributedDataParallel(static_graph=True) "
             "where each step uses the same parts; call the model once a step."
         ),
@@ -107,9 +107,9 @@ RULES = (
         cause="The processes of the training could not reach each other's GPUs: a network interface or shared memory "
         "that NCCL cannot use, two processes on one GPU, or an error of CUDA underneath.",
         remedy=Remedy(
-            text="The line after `Last error:` names it, NCCL_DEBUG=INFO tells more. In a container give it shared "
-            "memory (`--shm-size 8g`); give each process a GPU of its own; NCCL_P2P_DISABLE=1 rules out a broken link "
-            "of two GPUs."
+            text="The line after `Last error:` names it, NCCL_DEBUG=INFO says more. In a container give it shared "
+            "memory (`--shm-size 8g`); give each process a GPU of its own; NCCL_P2P_DISABLE=1 rules out a broken "
+            "link of two GPUs."
         ),
         sources=("torch/csrc/distributed/c10d/NCCLUtils.hpp",),
         patterns=(

@@ -7,7 +7,7 @@ RULES = (
         id="omp_duplicate",
         title="Two OpenMP runtimes were loaded",
         cause="torch brings its own libomp and another package (faiss, scikit-learn, OpenCV, LightGBM, conda's MKL) "
-        "brought a second one; the runtime refuses to go on.",
+        "brought a second one; the runtime refuses to continue.",
         remedy=Remedy(
             text="Install torch and the other package from one source, so that one runtime is left; "
             "OMP_NUM_THREADS=1 does not pass this check. KMP_DUPLICATE_LIB_OK=TRUE only silences it: "

@@ -86,9 +86,9 @@ RULES = (
     Rule(
         id="mps_fallback_warn",
         title="An operator runs on the CPU instead of the GPU",
-        cause="PYTORCH_ENABLE_MPS_FALLBACK=1, or torch itself, moved an operator without MPS version to the CPU; "
-        "the training goes on, but every call waits for the GPU and copies. Only the first such operator is "
-        "ever named.",
+        cause="PYTORCH_ENABLE_MPS_FALLBACK=1, or torch itself, moved an operator without MPS version to the CPU; the "
+        "training continues, but every such call waits for the GPU and copies. Only the first such operator is ever "
+        "named.",
         remedy=Remedy(
             text="Nothing to do. PYTORCH_MPS_LOG_PROFILE_INFO=64 prints at exit how often each operator fell back.",
         ),

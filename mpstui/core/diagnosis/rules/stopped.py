@@ -6,10 +6,10 @@ RULES = (
     Rule(
         id="time_limit",
         title="The cluster's time limit ended it",
-        cause="The job had run as long as it was allowed to; its queue ended it, it did not fail.",
+        cause="The job had used all the time it was allowed; the scheduler ended it, it did not fail.",
         remedy=Remedy(
-            text="Continue from its newest checkpoint with a longer limit, or let it save and end in time: a run that "
-            "mpstui submits is told before its limit and goes on in a new job."
+            text="Continue from its newest checkpoint with a longer limit, or let it save and end in time: a run "
+            "that mpstui submits is asked to save before its limit, and continues in a new job."
         ),
         sources=("slurm.schedmd.com/sbatch.html#OPT_time", "openpbs/openpbs"),
         patterns=(
@@ -25,11 +25,11 @@ RULES = (
     Rule(
         id="preempted",
         title="The cluster took its machine away",
-        cause="A job with more right to the machine came (preemption), or the machine itself failed; the training did "
-        "not.",
+        cause="A job with a higher priority took the machine (preemption), or the machine itself failed; the "
+        "training did not.",
         remedy=Remedy(
-            text="Continue from its newest checkpoint: submit it again, or let the queue do that (sbatch --requeue). A "
-            "run that mpstui submits goes on in a new job."
+            text="Continue from its newest checkpoint: submit it again, or let the queue do that (sbatch --requeue). "
+            "A run that mpstui submits continues in a new job."
         ),
         sources=("slurm.schedmd.com/preempt.html",),
         patterns=(
@@ -45,7 +45,7 @@ RULES = (
         id="terminated",
         title="Stopped from outside (SIGTERM)",
         cause="Something asked it to end: `kill`, `scancel`, a shutdown, a container that stops. It may also be the "
-        "failure of another process of the same training, whose traceback then stands before this.",
+        "failure of another process of the same training, whose traceback is then above this.",
         remedy=Remedy(text="If that was intended, restart it to continue from its newest checkpoint."),
         sources=("torch/distributed/elastic/multiprocessing/api.py", "slurm.schedmd.com/scancel.html"),
         patterns=(
@@ -66,8 +66,8 @@ RULES = (
     Rule(
         id="killed",
         title="Killed by signal 9, by somebody or the system",
-        cause="SIGKILL ended it at once, which leaves no message. mpstui did not send it: somebody did (`kill -9`), or "
-        "a program that ends others for their memory or their time.",
+        cause="SIGKILL ended it at once, which leaves no message. mpstui did not send it: somebody did (`kill -9`), "
+        "or a program that kills others for using too much memory or time.",
         remedy=Remedy(
             text="If that was intended, restart it. What the system itself kills is in its log "
             "(`dmesg`, `journalctl -k`; on macOS Console, under Crash Reports)."

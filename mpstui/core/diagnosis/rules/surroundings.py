@@ -104,7 +104,7 @@ RULES = (
         id="asks_a_question",
         title="The program asks for an answer",
         cause="It waits for a line to be typed, usually to confirm that something old may be deleted. Under mpstui "
-        "nobody sits at its standard input.",
+        "nobody can type into its standard input.",
         remedy=Remedy(
             text="Give the answer with the command, where it has an option for that, or do beforehand what it asks "
             "about (remove or rename the old folder). `mpstui run -- sh -c 'yes | COMMAND'` says yes to everything."
@@ -153,10 +153,10 @@ RULES = (
         id="hub_name",
         title="There is no model or data set of this name",
         cause="The name is no folder here (a relative path begins in the folder that the run is started in), and the "
-        "Hub has none of it, or shows it to its members alone.",
+        "Hub has nothing by that name, or shows it only to its members.",
         remedy=Remedy(
-            text="Correct the path or the name; of a folder see that it holds what was saved with save_pretrained. For "
-            "a private one run `hf auth login` once."
+            text="Correct the path or the name; if it is a folder, check that it holds what was saved with "
+            "save_pretrained. For a private one run `hf auth login` once."
         ),
         sources=("hiyouga/LlamaFactory#8266", "huggingface_hub/errors.py"),
         patterns=(
@@ -219,8 +219,8 @@ RULES = (
         title="The Hub was asked too often",
         cause="The server refuses more requests from this address or account for a while.",
         remedy=Remedy(
-            text="Wait some minutes; a login (`hf auth login`) is allowed more, and with HF_HUB_OFFLINE=1 files that "
-            "are in the cache already are used without asking."
+            text="Wait some minutes; a logged-in account (`hf auth login`) may ask more often, and with "
+            "HF_HUB_OFFLINE=1 files that are already in the cache are used without asking."
         ),
         sources=("huggingface_hub/errors.py",),
         patterns=(r"429 Client Error" + _NOT_ELSEWHERE,),

@@ -49,8 +49,8 @@ RULES = (
     Rule(
         id="view_layout",
         title="view() was called on a tensor that is not contiguous",
-        cause="view() takes memory as it lies, and a permute, a transpose or a slice before it has left this tensor in "
-        "another order; every device says the same.",
+        cause="view() takes memory in its present order, and a permute, a transpose or a slice before it has left "
+        "this tensor in another order; every device says the same.",
         remedy=Remedy(text="Write `.reshape(...)` for `.view(...)` in that line, or `.contiguous()` before it."),
         sources=("aten/src/ATen/TensorUtils.cpp",),
         patterns=(
@@ -80,8 +80,8 @@ RULES = (
     Rule(
         id="no_python",
         title="Python cannot read a line of code",
-        cause="A line is no Python, or that of another version: `print` without brackets is Python 2, `async` as a "
-        "name is 3.6 or older, `match` is 3.10. Nothing of that file was run.",
+        cause="A line is not valid Python, or is that of another version: `print` without brackets is Python 2, "
+        "`async` as a name is 3.6 or older, `match` is 3.10. Nothing of that file was run.",
         remedy=Remedy(
             text="Fix the line that is named, or start the script with the Python that it was written for; what was "
             "`async=True` of a tensor is `non_blocking=True` now."
