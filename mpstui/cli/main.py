@@ -115,7 +115,7 @@ exit status:
   1    failed, or the run did; one line says why
   2    used wrongly; one line says what to do
   130  interrupted
-  255  a machine named by --host could not be reached, or the line was cut"""
+  255  a machine named by --host could not be reached, or the connection was lost"""
 
 
 def groups() -> dict[str, dict[str, Command]]:

@@ -282,7 +282,7 @@ def test_what_acts_is_asked_again_and_done_once(
         if len(cut) == 1:
             for far_end in filter(carries, me.children()):  # it may have ended by now
                 far_end.kill()
-            raise HostError(elsewhere, "cut", "the line is cut", "runs there continue")
+            raise HostError(elsewhere, "cut", "connection lost", "runs there continue")
 
     monkeypatch.setattr(far, "_show", cut_first)
     assert main(["run", "--host", elsewhere, "--name", "once", "--", "/bin/sleep", "60"]) == 0
@@ -301,7 +301,7 @@ def test_a_command_that_never_began_or_whose_time_is_up_is_not_asked_again(
     capfd.readouterr()
 
     def cut(kind: bytes, data: bytes) -> None:
-        raise HostError(elsewhere, "cut", "the line is cut", "runs there continue")
+        raise HostError(elsewhere, "cut", "connection lost", "runs there continue")
 
     monkeypatch.setattr(far, "_show", cut)
     monkeypatch.setattr(far, "ACT_SECONDS", 0.0)

@@ -14,7 +14,7 @@ from mpstui.ui.widgets.run_row import layout, run_row
 from . import fakes
 from .driving import Driver, drive
 
-DEAD = "gpu1: the line is cut, not heard for 12s, trying again"
+DEAD = "gpu1: connection lost, not heard for 12s, trying again"
 
 
 def far() -> object:
@@ -25,7 +25,7 @@ def far() -> object:
 def test_a_dead_line_is_named_at_the_top_whatever_the_width(width: int) -> None:
     shown = top_line([fakes.running()], width, troubles=(DEAD, "gpu2: connecting …"))
     assert shown.width <= width
-    assert "! gpu1: the line is cut" in shown.text
+    assert "! gpu1: connection lost" in shown.text
     assert ("and 1 more" in shown.text) == (width > 60)
     assert "gpu1" not in top_line([fakes.running()], width).text
 
@@ -49,11 +49,11 @@ def test_the_column_of_machines_is_there_where_there_are_several() -> None:
 def test_the_screen_tells_what_the_services_tell_and_what_came_of_a_call() -> None:
     world = fakes.world((fakes.running(),))
     world.services.troubles = (DEAD,)
-    world.services.notices.append("gpu1: stop of resnet was done before the line died")
+    world.services.notices.append("gpu1: stop of resnet was done before the connection was lost")
 
     async def play(driver: Driver) -> None:
-        await driver.until(lambda: "! gpu1: the line is cut" in driver.text, "the dead line")
-        await driver.hears("was done before the line died")
+        await driver.until(lambda: "! gpu1: connection lost" in driver.text, "the lost connection")
+        await driver.hears("was done before the connection was lost")
 
     drive(world, play, size=(140, 40))
 

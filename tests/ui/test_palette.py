@@ -61,7 +61,7 @@ def test_letters_are_no_commands_in_it_however_fast_they_come() -> None:
 
 def test_profiles_of_a_machine_that_is_not_heard_are_none_and_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def unheard(launcher: fakes.FakeLauncher, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        raise OperationError("gpu1: the line is cut, not heard for 8s")
+        raise OperationError("gpu1: connection lost, not heard for 8s")
 
     monkeypatch.setattr(fakes.FakeLauncher, "entries", unheard)
 
@@ -69,7 +69,7 @@ def test_profiles_of_a_machine_that_is_not_heard_are_none_and_end_nothing(monkey
         await driver.press("ctrl+p", *"hel")
         assert found(driver)[0] == "help"
         await driver.press("escape", "n")
-        await driver.sees("gpu1: the line is cut")
+        await driver.sees("gpu1: connection lost")
 
     drive(fakes.world(fakes.several()), play)
 

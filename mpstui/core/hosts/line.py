@@ -161,7 +161,7 @@ class Line:
             return HostError(self.host, "shell", sentence, f"try `ssh {self.host}`")
         if is_cut:
             when = "" if self.facts else " before anything was done there"
-            return HostError(self.host, "cut", f"the line is cut{when}", "runs there continue")
+            return HostError(self.host, "cut", f"connection lost{when}", "runs there continue")
         return HostError(self.host, "failed", f"the far program ended: {_last_line(text)}")
 
     def close(self, patience: float = 1.0) -> None:

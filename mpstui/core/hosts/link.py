@@ -137,7 +137,7 @@ class Link:
         why = self.trouble.removeprefix(f"{self.host}: ")
         if not age:
             return f"{self.host}: {why}, trying again" if why else f"{self.host}: connecting …"
-        return f"{self.host}: {why or 'the line is cut'}, not heard for {age}, trying again"
+        return f"{self.host}: {why or 'connection lost'}, not heard for {age}, trying again"
 
     # -- looking and asking
 
@@ -178,7 +178,7 @@ class Link:
         acting = signature.acts
         if not self.live:
             self._reopening.hurry()
-            why = self.sentence or f"{self.host}: the line is cut"
+            why = self.sentence or f"{self.host}: connection lost"
             raise OperationError(f"{why}; {'nothing was sent' if acting else 'it will be shown when it is back'}")
         rules = Rules(ahead=self.ahead)
         forms = dict(signature.arguments)
@@ -194,7 +194,7 @@ class Link:
         if answer is not None:
             return _read_answer(self.host, answer, signature, rules)  # type: ignore[no-any-return]
         if not acting:
-            raise OperationError(f"{self.host}: no answer yet", "it is slow, or the line is dying: try again")
+            raise OperationError(f"{self.host}: no answer yet", "the connection is slow or failing: try again")
         session = self._session
         if session is not None:
             session.send(["off", made.id])
@@ -244,7 +244,7 @@ class Link:
                 cut_from = now + AWAKE_SECONDS
             if now - session.heard_at > CUT_SECONDS and now > cut_from:
                 session.hung = True
-                session.end(f"{self.host}: the line hangs")
+                session.end(f"{self.host}: the connection hangs")
             elif slept or now - max(asked_at, session.heard_at) > PING_SECONDS or now - asked_at > 2 * PING_SECONDS:
                 asked_at = now
                 session.send(["ping", now])
@@ -317,9 +317,9 @@ class Link:
 
 def _ending(answer: dict[str, Any]) -> str:
     if "never" in answer:
-        return "did not get there before the line died: nothing was done"
+        return "did not get there before the connection was lost: nothing was done"
     failed = answer.get("fail")
-    return f"could not be done: {failed['sentence']}" if failed else "was done before the line died"
+    return f"could not be done: {failed['sentence']}" if failed else "was done before the connection was lost"
 
 
 def _read_answer(host: str, answer: dict[str, Any], signature: Signature, rules: Rules) -> Any:

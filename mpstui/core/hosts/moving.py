@@ -257,7 +257,7 @@ class Mover:
             except HostError as error:
                 if error.host != self._target.host or not tries:
                     raise
-                self._meter.begin(f"the line to {error.host} is cut, and opened again")
+                self._meter.begin(f"the connection to {error.host} was lost, and is opened again")
                 self._target = opened_again(self._target, self._opened_if_wanted, self._pause)
                 self._target.cancel_by(self._wish.require)
                 # The far end may not have noticed yet that the line ended.
@@ -337,7 +337,7 @@ class Mover:
             self._source.ask("stay", {"run": planned.run})
             return kind(told + goes_on, error.hint)
         except HostError:  # its machine keeps it anyway
-            later = goes_on and goes_on + ", as soon as that machine sees the line end" * is_leaving
+            later = goes_on and goes_on + ", as soon as that machine sees the connection end" * is_leaving
             return kind(told + later, error.hint)
         except OperationError as worse:
             return kind(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")

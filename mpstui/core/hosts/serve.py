@@ -97,7 +97,7 @@ class Session:
                 self._heard = time.monotonic()
                 self._hear(message)
         except (Garbled, Malformed, OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            print(f"mpstui: what came over the line makes no sense: {error}", file=sys.stderr)
+            print(f"mpstui: what came over the connection makes no sense: {error}", file=sys.stderr)
         self._end()
 
     def _hear(self, message: Any) -> None:

@@ -86,4 +86,4 @@ class NearSession:
         except (Garbled, Malformed) as error:
             self.end(str(error))
         except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            self.end(f"what came over the line makes no sense: {error}")
+            self.end(f"what came over the connection makes no sense: {error}")

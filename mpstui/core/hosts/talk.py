@@ -195,7 +195,7 @@ class _Near(Ends):
 
     def _wait(self, reads: list[Any], writes: list[Any]) -> None:
         if not self._is_ready(reads, writes, self._silent):
-            text = f"nothing has moved on the line for {self._silent:.0f} s: it hangs"
+            text = f"nothing has moved on the connection for {self._silent:.0f} s: it hangs"
             raise HostError(self._line.host, "frozen", text)
 
 
@@ -321,7 +321,7 @@ class Place:
             self._ends.tell({**fields, "ask": what, "number": self._asked})
             told = self._heard(send, receive)
         except storage.UnreadableRecord as error:
-            raise HostError(self.host, "noise", f"what comes over the line is no answer: {error}") from error
+            raise HostError(self.host, "noise", f"what came back is no answer: {error}") from error
         if told.get("ok"):
             return told
         kind = UsageError if told.get("use") else OperationError

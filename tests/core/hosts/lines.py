@@ -81,10 +81,10 @@ class Wire:
             self.up.write(data)
         except BrokenPipeError as error:
             self.down.end()
-            raise OperationError("the line is cut") from error
+            raise OperationError("connection lost") from error
 
     def failure(self) -> OperationError:
-        return OperationError("the line is cut")
+        return OperationError("connection lost")
 
     def close(self, patience: float = 1.0) -> None:
         self.up.end()

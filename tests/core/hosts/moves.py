@@ -57,7 +57,7 @@ class Broken(Place):
         Broken.question, when = "", Broken.when
         if when == "before":
             self.close()
-            raise HostError(self.host, "cut", "the line is cut")
+            raise HostError(self.host, "cut", "connection lost")
         if when == "died before":
             raise Died
         if when == "during":
@@ -66,7 +66,7 @@ class Broken(Place):
         if when == "died after":
             raise Died
         self._line._process.kill()
-        raise HostError(self.host, "cut", "the line is cut")
+        raise HostError(self.host, "cut", "connection lost")
 
 
 def move_once(mover: Mover, run: str, between: Callable[[], None] = lambda: None) -> None:

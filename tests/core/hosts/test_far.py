@@ -129,13 +129,13 @@ def test_a_dead_machine_is_unheard_and_never_stopped_the_other_goes_on(two: Two)
     run, other = live(two.homes[0], "resnet", 1.7e9), live(two.homes[1], "vit", 1.7e9 + 60)
     key = f"gpu1:{run.run.run}"
     wait_until(lambda: [one.state for one in two.monitor.refresh()] == [State.RUNNING] * 2)
-    two.services.hosts[0].link._connect = lambda: (_ for _ in ()).throw(OperationError("gpu1: the line is cut"))
+    two.services.hosts[0].link._connect = lambda: (_ for _ in ()).throw(OperationError("gpu1: connection lost"))
     next(wire for wire in two.wires if wire.session._services.home == two.homes[0]).close()
     snapshot = wait_until(lambda: one if (one := two.run(key)) is not None and one.heard is not None else None)
     assert snapshot is not None
     assert (snapshot.state, badge(snapshot)) == (State.RUNNING, UNHEARD)
     assert snapshot.health_note.startswith("not heard for ")
-    wait_until(lambda: two.services.troubles[0].startswith("gpu1: the line is cut, not heard for "))
+    wait_until(lambda: two.services.troubles[0].startswith("gpu1: connection lost, not heard for "))
     with pytest.raises(OperationError, match="nothing was sent"):
         two.services.actions.send(snapshot, "stop")
     other.release().exit(code=1).status("ended")

@@ -208,7 +208,7 @@ def test_a_line_that_was_cut_for_a_while_moves_no_time(machines: Machines) -> No
                 told.append(0.0)
                 until = time.monotonic() + 4.0
                 wait_until(lambda: time.monotonic() > until, what="a while in which nothing travels")
-                raise HostError(self.host, "cut", "the line is cut")
+                raise HostError(self.host, "cut", "connection lost")
             if what == "settle":
                 told.append(fields["ahead"])
             return super().ask(what, fields, *rest, **more)

@@ -179,7 +179,7 @@ def test_a_launch_whose_line_breaks_is_asked_again_and_done_once(
             broken.append(1)
             if when == "after":
                 super().ask(what, fields, send, receive)
-            raise HostError(self.host, "cut", "the line is cut")
+            raise HostError(self.host, "cut", "connection lost")
 
     def opened() -> Place:
         return Breaking(connect(f"local:{far.state}", HostsSettings(), ("transfer",), environ=os.environ))
