@@ -169,7 +169,7 @@ def _carried(
             if not (was_there and (follows or acts)) or error.kind not in PASSING or is_asked_to_end:
                 raise
             if known["waited"] > patience:
-                doubt = f"{error}, and whether it was carried out is not known" if acts else str(error)
+                doubt = f"{error}, and it is not known whether it was carried out" if acts else str(error)
                 raise HostError(
                     host, error.kind, doubt.removeprefix(f"{host}: "), f"`mpstui ps --host {host}`"
                 ) from None

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         cwd = profile.cwd
         if profile.path is not None:
             hint = f"`mpstui profiles save {found.run} NAME` saves its changes as another"
-            hint += "; `mpstui init --replace -- COMMAND` writes it anew"
+            hint += "; `mpstui init --replace -- COMMAND` writes it again"
             raise UsageError(f"{found.run} was launched from a profile: {profile.path}", hint)
     choice = recorded_choice(found) if found else None
     given = {**choice.profile.env, **choice.env} if choice else {}

@@ -207,7 +207,7 @@ def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> 
     """
     if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
         refused = _submit_again(supervision, job)
-        text = f"not submitted again: {refused}" if refused else "submitted anew"
+        text = f"not submitted again: {refused}" if refused else "submitted again"
         supervision.journal.event("note", f"{job.title} will not start job {job.id} again: {text}")
 
 

@@ -306,7 +306,7 @@ def test_a_command_that_never_began_or_whose_time_is_up_is_not_asked_again(
     monkeypatch.setattr(far, "_show", cut)
     monkeypatch.setattr(far, "ACT_SECONDS", 0.0)
     assert main(["launch", "nothing", "--host", elsewhere]) == 255
-    assert "whether it was carried out is not known" in capfd.readouterr().err
+    assert "it is not known whether it was carried out" in capfd.readouterr().err
 
 
 def test_a_bare_machine_runs_all_of_it(ssh_lab: SshLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

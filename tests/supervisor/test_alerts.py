@@ -171,7 +171,7 @@ def test_what_is_not_wanted_is_not_told(make_run: MakeRun) -> None:
     assert not told(run)
     (run.home / "settings.toml").write_text("[alerts]\nhook = 3\n")
     alert.tell(words)
-    assert "nobody was told" in log_of(run)
+    assert "no alert was sent" in log_of(run)
 
 
 def test_the_webhook_gets_the_message_and_the_log_never_its_address(make_run: MakeRun, receiver: Receiver) -> None:

@@ -45,7 +45,7 @@ class FakeMover(Mover):
             tell(now)
             assert self.goes_on.wait(60)
             if self.is_cancelled:
-                raise Cancelled(f"{planned.run} was not moved: it was cancelled; it goes on where it was")
+                raise Cancelled(f"{planned.run} was not moved: it was cancelled; it continues where it was")
         return {"run": planned.run, "attempt": 2, "step": 1200}
 
     def cancel(self) -> None:
@@ -114,7 +114,7 @@ def test_how_far_it_is_can_be_seen_left_and_seen_again_until_it_is_cancelled(
         await driver.press("escape", "M")
         await driver.sees("its files are sent")
         await driver.press("c")
-        await driver.hears("it was cancelled; it goes on where it was")
+        await driver.hears("it was cancelled; it continues where it was")
 
     drive(world, play, size=size)
     assert mover.asked == [f"plan {RUN.run}", f"carry out {RUN.run}", "close"]

@@ -65,7 +65,7 @@ _TELLS = tuple(
         ),
         (
             r"Permission denied \(|Too many authentication failures|No more authentication methods",
-            *("login", "no key that ssh has opens it, and passwords are never asked for"),
+            *("login", "it accepts no key that ssh has, and passwords are never asked for"),
             "`ssh-copy-id {host}` puts your key there, `ssh-add` unlocks one that has a passphrase",
         ),
         (
@@ -157,7 +157,7 @@ class Line:
             return known
         is_cut = code in (SSH_FAILED, None) or code < 0
         if not (self.facts or self._is_heard or is_cut):
-            sentence = f"it lets you in and starts nothing: {_last_line(text)}"
+            sentence = f"it accepts the login but starts nothing: {_last_line(text)}"
             return HostError(self.host, "shell", sentence, f"try `ssh {self.host}`")
         if is_cut:
             when = "" if self.facts else " before anything was done there"
@@ -216,9 +216,7 @@ class Line:
             missing = next(n for n in range(1, len(start) + 1) if noise.endswith(start[: len(start) - n]))
             noise += self._read(missing, deadline, noise)
             if len(noise) > MOST_NOISE:
-                raise HostError(
-                    self.host, "noise", "its start-up files print without end", f"try `ssh {self.host} true`"
-                )
+                raise HostError(self.host, "noise", "its start-up files print endlessly", f"try `ssh {self.host} true`")
         self._is_heard = True
         line = bytearray()
         while not line.endswith(b"\n"):
@@ -255,7 +253,7 @@ def _refusal(host: str, word: str, fields: Mapping[str, Any]) -> HostError:
         )
     what = str(fields.get("what", "failed"))
     sentences = {
-        "room": (f"mpstui can be put nowhere there: {detail}", "free some space there, or set XDG_CACHE_HOME"),
+        "room": (f"there is no place for mpstui there: {detail}", "free some space there, or set XDG_CACHE_HOME"),
         "folder": (f"it cannot begin in its folder: {detail}", f"`folder` in [hosts.{host}] of settings.toml"),
         "transfer": (f"mpstui did not arrive there whole: {detail}", "try again"),
     }

@@ -319,15 +319,15 @@ class Mover:
                     return False
             time.sleep(self._pause)
         raise OperationError(
-            f"whether {run} was given away is not known: its machine does not answer",
+            f"whether {run} was handed over is not known: its machine does not answer",
             f"`mpstui move {run} --to {self._names[1]}` finishes it",
         )
 
     def _kept(self, planned: MovePlan, error: ReportedError, *, is_leaving: bool = True) -> OperationError:
         """Leave the run where it was; returns what to say about it."""
-        told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it goes on where it was" * planned.active
+        told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it continues where it was" * planned.active
         kind = Cancelled if isinstance(error, Cancelled) else OperationError
-        later = ", and goes on there as soon as it has ended" * (planned.active and is_leaving)
+        later = ", and continues there as soon as it has ended" * (planned.active and is_leaving)
         self._meter.begin(f"it stays where it was{later}", can_cancel=False)
         self._source.cancel_by(_nobody)
         self._target.cancel_by(_nobody)
@@ -340,7 +340,7 @@ class Mover:
             later = goes_on and goes_on + ", as soon as that machine sees the connection end" * is_leaving
             return kind(told + later, error.hint)
         except OperationError as worse:
-            return kind(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` goes on")
+            return kind(f"{told}; it has ended where it was ({worse.sentence})", "`mpstui restart` continues it")
 
     def _accept(self, run: str, token: str) -> dict[str, Any]:
         """After the decision: repeat until the other machine has said that it took the run over."""

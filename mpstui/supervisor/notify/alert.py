@@ -70,7 +70,7 @@ def tell(arguments: Sequence[str]) -> int:
     try:
         wanted = read_settings(Path(settings))
     except (OSError, ValueError, RecursionError) as error:
-        log(f"{event}: nobody was told: {settings} cannot be read: {error}")
+        log(f"{event}: no alert was sent: {settings} cannot be read: {error}")
         return 1
     if wanted is None:
         return 0

@@ -127,7 +127,7 @@ def cut_while_it_arrives(machines: Machines, run: str) -> None:
     mover._opened_if_wanted = gone  # type: ignore[method-assign]
     planned = mover.plan(run)
     assert isinstance(planned, MovePlan)
-    with pytest.raises(OperationError, match="b: it does not answer; it goes on where it was"):
+    with pytest.raises(OperationError, match="b: it does not answer; it continues where it was"):
         mover.carry_out(planned)
     mover.close()
     wait_until(lambda: machines.alive("a", run), what="its going on where it was")
@@ -241,7 +241,7 @@ def test_a_move_that_is_cancelled_leaves_the_run_going_on(
         mover = machines.mover()
         planned = mover.plan(run)
         assert isinstance(planned, MovePlan)
-        with pytest.raises(Cancelled, match="was not moved: it was cancelled; it goes on where it was"):
+        with pytest.raises(Cancelled, match="was not moved: it was cancelled; it continues where it was"):
             mover.carry_out(planned, cancel_at_once)
         mover.close()
         wait_until(lambda: machines.alive("a", run), what="its going on where it was")
@@ -266,10 +266,10 @@ def test_ctrl_c_waits_until_the_run_goes_on_where_it_was(machines: Machines) -> 
                 assert line, "it ended"
             wait_until(lambda: machines.seen("a", run).state is State.STOPPING, what="its being asked to end")
             process.send_signal(signal.SIGINT)
-            assert process.stderr.readline() == ("it stays where it was, and goes on there as soon as it has ended\n")
+            assert process.stderr.readline() == ("it stays where it was, and continues there as soon as it has ended\n")
         rest = process.stderr.read()
     assert process.returncode == 130
-    assert f"{run} was not moved: it was cancelled; it goes on where it was" in rest
+    assert f"{run} was not moved: it was cancelled; it continues where it was" in rest
     assert "Traceback" not in rest
     wait_until(lambda: machines.alive("a", run), what="its going on where it was")
     assert machines.seen("a", run).attempt == 2
