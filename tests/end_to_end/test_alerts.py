@@ -31,4 +31,4 @@ def test_a_mistake_in_the_settings_starts_the_run_all_the_same(mpstui: CommandLi
     assert done.returncode == 0, done.stderr
     mpstui.wait_state("short", "finished")
     log = next((mpstui.home / "runs").iterdir()) / "alerts.log"
-    wait_until(lambda: log.exists() and "nobody was told" in log.read_text(), what="the word of the notifier")
+    wait_until(lambda: log.exists() and "no alert was sent" in log.read_text(), what="the word of the notifier")

@@ -406,7 +406,7 @@ def test_the_program_itself_is_asked_for_its_arguments(launcher: Launcher, tmp_p
     preview = draft.preview(values(draft, **{f"{ARGUMENT}epoch-size": "7", f"{ARGUMENT}amp": "true"}))
     assert "--epoch-size 7 --amp" in preview.command
     (tmp_path / "toy.py").write_text("print('no parser')")
-    with pytest.raises(OperationError, match="does not tell"):
+    with pytest.raises(OperationError, match="does not say"):
         first.asking_the_program(given)
 
 
