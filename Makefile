@@ -5,12 +5,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PIP    := -m pip install --quiet --disable-pip-version-check --no-compile
-# Without a hash, alone: which build it is depends on the machine and on where pip looks.
+# The only one without a hash: its build depends on the machine and on where pip looks.
 TORCH  := torch==2.13.0
 AUDIT  := .venv-audit
 PEERS  := .venv-integrations
-# What frameworks are tried on. PyPI's torchvision, which ultralytics needs, is made for PyPI's build of torch and is not imported
-# beside another one (2.13.0+cpu): so this build and no other, also where pip finds several. On Linux it brings CUDA, 7 GB in all.
+# What the callbacks are tried on. PyPI's torchvision, which ultralytics needs, works only with PyPI's build of torch, not with
+# another one (2.13.0+cpu), so exactly that build is asked for. On Linux it brings CUDA, 7 GB in all.
 PEER_TORCH := torch===2.13.0
 FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
@@ -24,7 +24,7 @@ demo: setup
 
 setup: $(STAMP)
 
-# Byte code of what a screen loads is made at once; most of torch and of all that comes with it nobody ever loads.
+# Byte code is made only for what a screen loads; most of torch and what comes with it is never loaded.
 $(STAMP): pyproject.toml constraints.txt Makefile mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -33,14 +33,14 @@ $(STAMP): pyproject.toml constraints.txt Makefile mpstui/__init__.py
 	@$(MAKE) --no-print-directory -j 2 torch bytecode
 	@touch $(STAMP)
 
-# Torch is unpacked by one core while another one compiles.
+# One core unpacks torch while another one compiles.
 torch:
 	$(BIN)/python $(PIP) $(TORCH)
 
 bytecode:
 	-@$(BIN)/python -m compileall -qq mpstui trainer $(VENV)/lib/python*/site-packages/textual $(VENV)/lib/python*/site-packages/rich
 
-# Types and contracts are looked through by one core while the other ones begin with the tests.
+# One core checks types and contracts while the others begin with the tests.
 test: lint
 	@$(MAKE) --no-print-directory -j 3 contracts types unit
 
@@ -54,14 +54,14 @@ types: setup
 contracts: setup
 	$(BIN)/lint-imports
 
-# Six workers on two cores: tests of supervisors and screens wait for processes more than they compute. Without byte code
-# each of them, and each program they start, would compile everything anew: in a new clone one goes first and makes it.
+# Six workers on two cores: tests of supervisors and screens wait for processes more than they compute. In a new clone one
+# process first makes the byte code: without it, each worker and each program it starts would compile everything again.
 unit: setup sshd
 	@test -d tests/__pycache__ || PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only > /dev/null 2>&1 || true
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 6 --dist worksteal
 
-# Tests of other machines start an sshd of their own. It is installed where root can (RUNLEVEL: the service is not started);
-# where there is none in the end they are skipped.
+# Tests of other machines start an sshd of their own. It is installed if we are root (RUNLEVEL: without starting the service);
+# without one, these tests are skipped.
 sshd:
 	@command -v sshd > /dev/null || test -x /usr/sbin/sshd || test "$$(id -u)" != 0 || ! command -v apt-get > /dev/null || \
 	{ apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -qq -y openssh-server; } > /dev/null 2>&1 || true
@@ -74,9 +74,9 @@ faults: setup
 cluster: setup
 	MPSTUI_TEST_CLUSTER=1 $(BIN)/python -m pytest -n 0 -rs tests/cluster $(CLUSTER)
 
-# The callbacks of mpstui/integrations inside the real frameworks, and what export writes read by the real trackers, in an
-# environment of their own: some twenty minutes, and the time that 7 GB take. PEER_TORCH names another build of torch where its
-# torchvision is found too.
+# The callbacks of mpstui/integrations inside the real frameworks, and what export writes, read back by the real trackers, in an
+# environment of their own: some twenty minutes, and the download of 7 GB. PEER_TORCH names another build of torch, if pip finds
+# its torchvision too.
 integrations: setup
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python $(PIP) '$(PEER_TORCH)' $(FRAMEWORKS)
@@ -88,19 +88,19 @@ fuzz: setup
 	$(BIN)/python -m tests.fuzz records --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
 	$(BIN)/python -m tests.fuzz bytes --seconds $(or $(FUZZ_SECONDS),60) $(if $(SEED),--seed $(SEED))
 
-# Known holes in what we install, and what bandit finds in what we wrote. Fails for findings, and where a tool does not see
-# what is known to be bad; where the advisories cannot be reached it says so. Its own tools live apart from what they look at.
-# ADVISORIES names a service that answers as OSV's does, to be asked instead of the package index.
+# Known vulnerabilities in what we install, and what bandit finds in our code. Fails if there are findings, or if a tool misses
+# what is known to be bad; says so if the advisories cannot be reached. The tools live in an environment of their own.
+# ADVISORIES names a service with OSV's interface, to be asked instead of the package index.
 audit:
 	test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/python $(PIP) pip-audit==2.10.1 bandit==1.9.4; }
 	$(AUDIT)/bin/python scripts/audit.py $(ADVISORIES)
 
-# Ratios, measured in one run. HARNESS names a folder with peer_table.py, to stand beside other programs.
+# Ratios, measured in one run. HARNESS names a folder with peer_table.py, to compare with other programs.
 bench: setup
 	$(BIN)/python -m tests.bench.following
 	$(if $(HARNESS),$(BIN)/python -m tests.bench.peers $(HARNESS) $(BENCH))
 
-# Beside the trackers that .venv-integrations has, after `make integrations`.
+# Compared with the trackers in .venv-integrations, after `make integrations`.
 bench-reporting:
 	$(PEERS)/bin/python -m tests.bench.reporting $(BENCH)
 
@@ -114,7 +114,7 @@ bench-reading: setup
 bench-train: setup
 	$(BIN)/python -m tests.bench.train $(BENCH)
 
-# Beside a bare Textual program (Linux): from the call to the first key that is answered, and what is spent while nobody presses one.
+# Compared with a bare Textual program (Linux): from the call to the first answered key, and the cost while no key is pressed.
 bench-start: setup
 	$(BIN)/python -m tests.bench.bare_textual $(BENCH)
 

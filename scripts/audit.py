@@ -1,10 +1,10 @@
-"""Look for known holes in the packages of constraints.txt and for doubtful places in our own code.
+"""Look for known vulnerabilities in the packages of constraints.txt and for doubtful places in our own code.
 
     make audit [ADVISORIES=URL]
 
-Both tools are given a case that is known to be bad as well: one that cannot see it says nothing about the rest. Ends
-with 1 when something was found, or when a tool is blind. What could not be looked at is said in a sentence, and is no
-finding. With ADVISORIES the packages are asked for at an address that answers as OSV's does, instead of at the index.
+Both tools also get a case that is known to be bad: one that misses it says nothing about the rest. Exits with 1 if
+something was found or a tool missed its bad case. What could not be checked is named, and is no finding. With
+ADVISORIES, an address with OSV's interface is asked instead of the package index.
 """
 
 from __future__ import annotations
