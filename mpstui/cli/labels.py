@@ -55,7 +55,7 @@ def run_tag(args: argparse.Namespace) -> int:
     changes = [word for word in words if word[:1] in ("+", "-")]
     named = [word for word in words if word not in changes]
     if not named:
-        raise UsageError("tag: RUN is required", "such as `mpstui tag RUN +baseline`; see `mpstui tag --help`")
+        raise UsageError("tag needs RUN", "such as `mpstui tag RUN +baseline`; see `mpstui tag --help`")
     home = Session().home
     runs = list(dict.fromkeys(find_run(home, name) for name in named))  # all are there, or none is changed
     added, dropped = tag_changes(changes)

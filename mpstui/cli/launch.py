@@ -82,13 +82,11 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
 def run_launch(args: argparse.Namespace) -> int:
     if args.profile is None and args.queue not in (None, ACCELERATOR_QUEUE):
         raise UsageError(
-            f"mpstui launch: --queue took {args.queue!r} for the queue's name, so that no profile is left",
+            f"--queue took {args.queue!r} for the queue's name, so that no profile is left",
             f"`mpstui launch {args.queue} --queue`, or `mpstui launch PROFILE --queue {args.queue}`",
         )
     if args.profile is None:
-        raise UsageError(
-            "mpstui launch: PROFILE is required", "`mpstui profiles` lists them; see `mpstui launch --help`"
-        )
+        raise UsageError("launch needs PROFILE", "`mpstui profiles` lists them; see `mpstui launch --help`")
     session = Session()
     profile = load_profile(args.profile, session.home, session.cwd)
     if not args.dry_run:
@@ -238,7 +236,7 @@ def run_run(args: argparse.Namespace) -> int:
     if not separated and group not in (None, ACCELERATOR_QUEUE) and (which(group) or Path(group).is_file()):
         typed = shlex.join([group, *command])
         raise UsageError(
-            f"mpstui run: --queue took {group!r}, a program, for the queue's name",
+            f"--queue took {group!r}, a program, for the queue's name",
             f"put -- before the command: `mpstui run --queue -- {typed}`, or `mpstui run --queue NAME -- {typed}`",
         )
     if not command:

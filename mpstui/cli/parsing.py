@@ -137,7 +137,7 @@ class CommandParser(argparse.ArgumentParser):
 
     def _missing(self, missing: Sequence[argparse.Action]) -> UsageError:
         names = [_name_of(action) for action in missing]
-        sentence = f"{self._command or 'mpstui'} needs {' and '.join(names)}"
+        sentence = f"{self._command or 'the screen'} needs {' and '.join(names)}"
         if missing[0].choices is not None and missing[0].option_strings:
             return UsageError(sentence, f"{names[0]} is one of {', '.join(map(str, missing[0].choices))}")
         where = [_LISTED[name] for name in names if name in _LISTED]
@@ -147,7 +147,7 @@ class CommandParser(argparse.ArgumentParser):
         """What an option among ``words`` probably means, with its value."""
         name, _, value = word.partition("=")
         value = value or next(iter(words[words.index(word) + 1 :]), "")
-        sentence = f"{self._command or 'mpstui'} has no option {name}"
+        sentence = f"{self._command or 'the screen'} has no option {name}"
         if close := self._option_like(name):
             takes_value = self._option_string_actions[close].nargs != 0
             return UsageError(sentence, f"did you mean `{f'{close} {value}'.strip() if takes_value else close}`?")
@@ -165,9 +165,9 @@ class CommandParser(argparse.ArgumentParser):
     def _left_over(self, word: str) -> UsageError:
         taken = [action for action in self._actions if not action.option_strings and action.help != argparse.SUPPRESS]
         if not taken:
-            return self._wrong(f"{self._command or 'mpstui'} takes no {word!r}, only options")
+            return self._wrong(f"{self._command or 'the screen'} takes no {word!r}, only options")
         named = " ".join(str(action.metavar) for action in taken)
-        return self._wrong(f"{self._command or 'mpstui'} takes one {named} at a time: {word!r} is too much")
+        return self._wrong(f"{self._command or 'the screen'} takes one {named} at a time: {word!r} is too much")
 
 
 def _name_of(action: argparse.Action) -> str:

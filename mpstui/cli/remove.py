@@ -40,7 +40,7 @@ A run that is active, waits, or is needed by one that does is refused. Examples:
 
 def run(args: argparse.Namespace) -> int:
     if not args.runs and args.older_than is None:
-        raise UsageError("remove: RUN is required", "or `--older-than 30d` for all that ended before then")
+        raise UsageError("remove needs RUN", "or `--older-than 30d` for all that ended before then")
     session = Session()
     remover = Remover(session.home)
     needed = remover.needed()
@@ -112,7 +112,7 @@ def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
         options += ["--keep-checkpoints"] if args.keep_checkpoints else []
         typed = shlex.join(["mpstui", "remove", *args.runs, *options, *(["--json"] if args.json else [])])
         raise UsageError(
-            f"mpstui remove: this deletes {_count(found)}, and it cannot ask you first {where}",
+            f"this deletes {_count(found)}, and it cannot ask you first {where}",
             f"`{typed} --yes` does not ask, `{typed} --dry-run` shows what it would do",
         )
     _list(found, args)

@@ -44,7 +44,7 @@ def test_tags_of_several_runs_in_any_order_of_words(capsys: pytest.CaptureFixtur
     assert told(capsys, "ps").splitlines()[1].endswith("#keep #paper")
     assert "'a b' cannot be a tag" in told(capsys, "tag", first, "+a b", code=2)
     assert "there is no run 'third'" in told(capsys, "tag", "first", "third", "+x", code=2)
-    assert "RUN is required" in told(capsys, "tag", "+x", code=2)
+    assert "tag needs RUN" in told(capsys, "tag", "+x", code=2)
     assert told(capsys, "tag", first) == f"{first}  #paper\n"
 
 

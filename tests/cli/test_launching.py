@@ -159,8 +159,8 @@ def test_any_command_keeps_its_words(folder: Path) -> None:
         (["run"], ["no command"]),
         (["launch", "./steps.toml", "--after", "nobody"], ["there is no run 'nobody'"]),
         (["launch", "./steps.toml", "--env", "A-B=1"], ["NAME=VALUE"]),
-        (["launch"], ["PROFILE is required", "`mpstui profiles`"]),
-        (["launch", "--queue"], ["PROFILE is required"]),
+        (["launch"], ["launch needs PROFILE", "`mpstui profiles`"]),
+        (["launch", "--queue"], ["launch needs PROFILE"]),
         (
             ["launch", "--queue", "./steps.toml"],
             ["--queue took './steps.toml' for the queue's name", "`mpstui launch ./steps.toml --queue`"],

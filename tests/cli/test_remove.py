@@ -74,7 +74,7 @@ def test_one_that_must_stay_keeps_all_that_were_named(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["remove"], "RUN is required"),
+        (["remove"], "remove needs RUN"),
         (["remove", "--older-than", "a month", "--yes"], "is no age"),
         (["remove", "nobody", "--yes"], "there is no run 'nobody'"),
         (
