@@ -71,7 +71,7 @@ _TELLS = tuple(
         (
             r"Could not resolve hostname|Name or service not known|nodename nor servname",
             *("name", "there is no machine of this name"),
-            "a name of ~/.ssh/config or of the network; [hosts.{host}] in settings.toml may give its address",
+            "use a name from ~/.ssh/config or the network, or give its address in [hosts.{host}] of settings.toml",
         ),
         (
             r"Connection refused|No route to host|[Tt]imed out|Network is unreachable|UNKNOWN port|Connection reset",
