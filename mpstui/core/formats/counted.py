@@ -35,6 +35,8 @@ _NO_PLACE = NOT_THE_STEP | NUMBERED_WORDS
 _OPENING, _CLOSING = "[(<#", "])>"
 _PADDED = re.compile(r" {0,12}# {0,12}")
 """A number in a column of its own: ``Round   9`` and ``Round  10`` are lines of one shape."""
+_DRAWN = re.compile(r"\[[=#>*.\x2d█▓▒░ ]{4,120}\]")
+"""A bar by the program's own hand, which fills from line to line: ``[=====     ]: 12 (Loss: 0.5)``."""
 _NAME_IN_FRONT = re.compile(
     r"(?i)(?P<behind>(?:\A|(?<=\s))(?:of|at|after|for|in|on)\s(?:the\s)?)?(?P<name>[^\W\d_][\w\x2d]{0,30})[\s\-_:=.]{0,3}\Z"
 )
@@ -128,7 +130,7 @@ class CountedLines:
         numbers: list[str] = PRINTED.findall(line)
         if len(numbers) < 2 or _WHOLE.search(line) is None:
             return None, []
-        text = _PADDED.sub("#", PRINTED.sub("#", line))
+        text = _PADDED.sub("#", PRINTED.sub("#", _DRAWN.sub("[]", line)))
         shape = self._shapes.get(text)
         if shape is None and len(self._shapes) < _MOST_SHAPES:
             shape = self._shapes[text] = _Shape()

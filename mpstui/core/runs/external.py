@@ -273,7 +273,7 @@ class ExternalMetrics:
                 columns |= {
                     shown: one
                     for name, one in point.values.items()
-                    if (shown := _shown_as(name, newest, leads)) and shown not in columns
+                    if (shown := _shown_as(name, newest)) and shown not in columns
                 }
                 self.store.add_columns(
                     record["attempt"],
@@ -303,12 +303,12 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    shown = {_shown_as(name, point, leads): value for name, value in values.items()}
+    shown = {_shown_as(name, point): value for name, value in values.items()}
     return {name: value for name, value in shown.items() if name} | record
 
 
-def _shown_as(name: str, point: MetricPoint, leads: bool) -> str:
-    """The name of a value's curve; empty for a field of every record, and for another name of ``lr`` or the leading
+def _shown_as(name: str, point: MetricPoint) -> str:
+    """The name of a value's curve; empty for a field of every record, and for another name of ``lr`` or the line's
     ``loss``.
 
     Two losses on one line are two quantities, however alike their names are: ``train loss: 0.5, loss: 0.75``.
@@ -317,14 +317,14 @@ def _shown_as(name: str, point: MetricPoint, leads: bool) -> str:
 
     if point.verbatim:
         return name
-    leading = point.series.rpartition("@")[0].removeprefix("bar ") if leads else ""
-    if leading == name.lower() or name in NOT_METRICS or quantity(name) == ("", "lr"):
+    own = point.series.rpartition("@")[0].removeprefix("bar ")
+    if own == name.lower() or name in NOT_METRICS or quantity(name) == ("", "lr"):
         return ""
     if quantity(name) != ("", "loss"):
         return name
     if name in point.eval_metrics:
         return "eval loss"  # under a heading that says so: the curve of the same name is that of training
-    is_second = leading in map(str.lower, point.metrics) and name in point.metrics
+    is_second = own in map(str.lower, point.metrics) and name in point.metrics
     return ("loss (2)" if name.lower() == "loss" else name) if is_second else ""
 
 

@@ -22,10 +22,12 @@ def read(text: str) -> ParsedLog:
         ("Loss [3, {n}00](epoch, minibatch):  1.{n}5\n", (3, 700)),
         ("epoch_out: 4, epoch_in: {n}, loss: 0.{n}5\n", (4, 7)),
         ("Durchlauf #{n}0 Loss=1.{n}5 | alpha 8\n", (None, 70)),
+        # A bar that a program draws by hand.
+        ("\r[{bar}]: {n} (Loss: 0.{n}5)", (None, 7)),
     ],
 )
 def test_what_goes_up_by_the_same_is_the_counter(form: str, place: tuple[Number | None, Number | None]) -> None:
-    found = read("".join(form.format(n=n) for n in range(1, 8)))
+    found = read("".join(form.format(n=n, bar=f"{'=' * n:9}") for n in range(1, 8)) + "\n")
     assert (found.epoch, found.step) == place
     assert found.train_loss is not None
     assert found.train_loss.count == 7

@@ -375,6 +375,17 @@ def test_two_losses_of_training_on_one_line_are_two_curves(home: Home) -> None:
     run.release()
 
 
+def test_a_second_loss_beside_one_that_is_not_the_charts_is_a_curve(home: Home) -> None:
+    """The chart's is each step's; what is told now and then has a cost beside the mean."""
+    run = run_of(home)
+    for n in range(1, 41):
+        run.output(f"step {n} Loss: {1 / n:.4f}\n")
+        run.output(f"Batch {n} Loss: {2 / n:.6f} Cost: {9 + n / 8:.2f} Time: 12 ms/sequence\n" if n % 10 == 0 else "")
+    curves = both(home, run)[1].series
+    assert (curves["loss"].count, curves["Cost"].count, curves["Cost"].last) == (40, 4, 14.0)
+    run.release()
+
+
 def test_a_printed_mean_keeps_the_chart_where_the_agent_sees_a_sum(home: Home) -> None:
     """A neural operator adds up the errors of a batch, and prints their mean."""
     run = seen_by_agent(run_of(home), 810, 1.5, seq=90)
