@@ -51,6 +51,11 @@ _PLANNED = re.compile(
 _PLANNED_UNTIL = re.compile(
     r"(?i)(?:->|→|\bto|\buntil|\btill)\s{1,4}(?P<what>steps?|iterations?|iters?|epochs?)\s{1,4}(?P<n>\d[\d,]{0,15})(?![\w.])"
 )
+_BATCHES = re.compile(
+    r"(?i)\btrain(?:ing)?\b[^\d\n]{0,40}\bfor (?P<n>\d[\d,]{0,15}) (?P<what>(?:mini-?)?batches)\b"
+    r"(?!\s(?:per|in|of|an|each|every)\b)"
+)
+"""Where there are no epochs, batches are steps."""
 _TOTAL = re.compile(
     r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of|num(?= steps = )) (?:train(?:ing)? )?"
     r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})(?!\s?/\s?\d)"
@@ -68,7 +73,8 @@ _NOT_A_PLAN = re.compile(
 )
 _LONGEST_PLAN = 240
 _NEEDLES = (
-    "oss |oss: |OSS |ost |core at|earning rate|lr |LR |pisode|poch|POCH|poca|poque|step|iter|updates|轮|エポック|에폭"
+    "oss |oss: |OSS |ost |core at|earning rate|lr |LR |pisode|poch|POCH|poca|poque|step|iter|updates|batches|轮|"
+    "エポック|에폭"
 )
 
 
@@ -96,6 +102,13 @@ class Sentences(LineGrammar):
             1,
             0,
             3,
+            format="key-value",
+        ),
+        Example(
+            "Training model for 200 batches (batch_size=1)...\nstep 3 loss: 1.5\n",
+            1.5,
+            step=3,
+            steps=200,
             format="key-value",
         ),
         Example("Starting training for 100 epochs\nEpoch 1 loss: 1.5\n", 1.5, epoch=1, epochs=100, format="key-value"),
@@ -141,7 +154,8 @@ class Sentences(LineGrammar):
         if "max_epochs=" in line and (most := _MAX_EPOCHS.search(line)):
             found.append(("epochs", most[1]))
         if not found and len(line) <= _LONGEST_PLAN and not _NOT_A_PLAN.search(line):
-            planned = (*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line))
+            planned = [*_PLANNED.finditer(line), *_PLANNED_UNTIL.finditer(line)]
+            planned += _BATCHES.finditer(line) if not planned and "poch" not in line else ()
             found = [(match["what"], match["n"]) for match in planned]
         counters = Counters()
         for what, n in found:
