@@ -143,7 +143,8 @@ NEVER_A_LOSS = word_set(
 MEASURE_WORDS = word_set(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perp perplexity bpb bpc f1 precision recall auc auroc iou miou
-    dice psnr ssim mae mape mse rmse bleu wer cer map50 ap50 prec rec fid 准确率 精度 正解率 정확도 точность
+    dice psnr ssim mae mape mse rmse bleu wer cer map50 ap50 prec rec fid wape wmape nrmse
+    准确率 精度 正解率 정확도 точность
     """
 )
 """Name a measure of a model that is taken for nothing else where no sign joins it to a number."""

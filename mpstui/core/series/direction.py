@@ -25,7 +25,7 @@ def _these(words: str) -> frozenset[str]:
 _LOWER = _these(
     "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
     " cost costs rse rae bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld"
-    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde nrmse wape rmsd absrel"
+    " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde nrmse wape wmape rmsd absrel"
     " sqrel emd dtw assd"
 )
 """And whatever ends in ``loss``."""

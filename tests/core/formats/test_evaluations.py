@@ -344,3 +344,14 @@ def test_what_conlleval_has_measured_is_an_evaluation() -> None:
     reader.feed(b"processed 2330 tokens with 12 phrases; found: 9 phrases; correct: 8.\n")
     *_, point = reader.feed(b"accuracy:  69.18%; precision:  88.25%; recall:  66.50%; FB1:  75.75\n")
     assert point.eval_metrics == {"accuracy": 69.18, "precision": 88.25, "recall": 66.5, "FB1": 75.75}
+
+
+def test_errors_of_forecasts_without_signs_stay_beside_one_another() -> None:
+    line = b"Dataset d7-m | Test loss 0.260173 | MAE 3.155284 | RMSE 3.929621 | WMAPE 0.07266091\n"
+    reader = LogReader()
+    reader.feed(b"Epoch: 003 | Lr: 0.001 |Train loss: 0.403224 | Val loss: 0.307530\n")
+    *_, point = [*reader.feed(line), *reader.close()]
+    assert dict(point.eval_metrics) == {
+        **{"Test loss": 0.260173, "Test MAE": 3.155284},
+        **{"Test RMSE": 3.929621, "Test WMAPE": 0.07266091},
+    }

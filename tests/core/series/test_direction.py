@@ -35,7 +35,7 @@ from mpstui.core.series.series import Points, Series
         "val avg_cost",
         "valid rse",
         *("EER", "VEER", "MinDCF", "minDCF(0.01)", "minADE", "val_fde"),
-        *("16_l2", "H1", "rel_l1", "test L2", "val linf", "abs_rel", "eval/sq_rel", "nrmse"),
+        *("16_l2", "H1", "rel_l1", "test L2", "val linf", "abs_rel", "eval/sq_rel", "nrmse", "Test WMAPE"),
     ],
 )
 def test_less_is_better(name: str) -> None:
