@@ -45,6 +45,8 @@ class EpochSteps:
         """Whether the newest steps may be those of the epoch or of the run."""
         self._adds_up = False
         """Whether counts without a name went on by an equal number with each epoch: 15, then 30."""
+        self._beside = NOWHERE
+        """Where a step of the epoch was last told beside one of the run."""
 
     @property
     def of_each(self) -> Number | None:
@@ -61,6 +63,8 @@ class EpochSteps:
         Args:
             lines: how many lines after the one taken in before it stands; above 1, all between are of the same epoch.
         """
+        if counters.step is not None and counters.epoch_steps:
+            self._beside = counters
         step, epoch, before = counters.shown_step, counters.epoch, self._last
         if step is None or epoch is None or counters.epoch_steps or (counters.step is not None and counters.epoch_step):
             return
@@ -97,7 +101,11 @@ class EpochSteps:
         """
         if self._adds_up and counters.step is counters.epoch_steps is None and counters.epoch_step:
             return counters._replace(step=counters.epoch_step, epoch_step=None)  # ``Epoch [1/6] (30)``
-        if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
+        if counters.step is None or counters.epoch_step is not None:
+            return counters
+        if counters.steps and counters.steps == self._beside.epoch_steps:
+            return self._as_beside(counters)
+        if counters.epoch is None:
             return counters
         first = counters.epoch in (0, 1) or not counters.epochs
         likely = counters.steps and isinstance(counters.epoch, int) and first
@@ -106,6 +114,13 @@ class EpochSteps:
             return counters
         self._open = not self.anew and _may_be_of_run(counters)
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
+
+    def _as_beside(self, counters: Counters) -> Counters:
+        """``50/50 (100%)`` below ``48/50 .. step: 248`` is step 250, and a ``1/50`` below that 251."""
+        now, length, before = or_zero(counters.step), or_zero(counters.steps), self._beside
+        more = now - or_zero(before.epoch_step)
+        step = or_zero(before.step) + (more if more >= 0 else more + length)
+        return counters._replace(step=step, steps=None, epoch_step=now, epoch_steps=length)
 
     def counted_so(self, counters: Counters) -> Counters:
         """The counters of a line that does not say what it counts: steps, if those of the run are as many."""

@@ -36,6 +36,8 @@ FORMS: list[tuple[str, tuple[Number | None, ...]]] = [
     ("200 [D loss: 0.531, acc.: 81.25%] [G loss: 0.91]", (None, None, 200, None, None, None)),
     ("After 300 iterations, training cost = 0.51", (None, None, 300, None, None, None)),
     ("Iteración 3/20 pérdida: 0.51", (None, None, 3, 20, None, None)),
+    ("42/50 ( 82.00%) (TE: 0:01 / 0:35) itr: 242, G_loss : +1.063, loss : 0.51", (None, None, 242, None, 42, 50)),
+    ("3/50 itr: 3, loss : 0.51", (None, None, 3, 50, None, None)),
     ("[0005] Epoch 3 loss: 0.51", (3, None, 5, None, None, None)),
     ("[3,    20] RMSE: 0.9226402", (3, None, None, None, 20, None)),
     ("[3, 20] accuracy: 0.51", (3, None, None, None, 20, None)),

@@ -226,6 +226,16 @@ def test_a_step_of_the_run_stands_beside_that_of_the_epoch() -> None:
     assert (reader.summary().epoch, reader.summary().step) == (4, 1025)
 
 
+def test_a_count_out_of_the_epoch_stays_one_where_no_step_of_the_run_stands_beside_it() -> None:
+    reader = LogReader()
+    frame = "\r{i}/50 ({share:6.2f}%) (ETA: 0:{left}) itr: {itr}, G_loss : +1.{i:02d}3, D_loss_real : +0.{i:02d}5"
+    for epoch in range(3):
+        frames = (frame.format(i=i, share=2 * i, left=60 - i, itr=50 * epoch + i) for i in range(3, 50, 6))
+        reader.feed("".join([*frames, "\r50/50 (100.00%) (took 0:05)\n"]).encode())
+    found = reader.summary()
+    assert (found.step, found.steps, found.runs) == (150, None, 1)
+
+
 def test_a_count_without_a_name_that_adds_up_is_of_the_run() -> None:
     lines = [f"Epoch [{n}/6] ({15 * (n + 1)}) mae: {3 / (n + 1):.4f}, val_mae: {2 / (n + 1):.3f}" for n in range(6)]
     found = list(LogReader().feed("\n".join([*lines, ""]).encode()))
