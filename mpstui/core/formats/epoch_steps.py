@@ -101,11 +101,7 @@ class EpochSteps:
         """
         if self._adds_up and counters.step is counters.epoch_steps is None and counters.epoch_step:
             return counters._replace(step=counters.epoch_step, epoch_step=None)  # ``Epoch [1/6] (30)``
-        if counters.step is None or counters.epoch_step is not None:
-            return counters
-        if counters.steps and counters.steps == self._beside.epoch_steps:
-            return self._as_beside(counters)
-        if counters.epoch is None:
+        if counters.step is None or counters.epoch is None or counters.epoch_step is not None:
             return counters
         first = counters.epoch in (0, 1) or not counters.epochs
         likely = counters.steps and isinstance(counters.epoch, int) and first
@@ -115,8 +111,10 @@ class EpochSteps:
         self._open = not self.anew and _may_be_of_run(counters)
         return counters._replace(step=None, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
 
-    def _as_beside(self, counters: Counters) -> Counters:
+    def beside_the_run(self, counters: Counters) -> Counters:
         """``50/50 (100%)`` below ``48/50 .. step: 248`` is step 250, and a ``1/50`` below that 251."""
+        if not counters.steps or counters.steps != self._beside.epoch_steps or counters.epoch_step is not None:
+            return counters
         now, length, before = or_zero(counters.step), or_zero(counters.steps), self._beside
         more = now - or_zero(before.epoch_step)
         step = or_zero(before.step) + (more if more >= 0 else more + length)

@@ -280,9 +280,9 @@ class Tracker:
         if self._ends_epoch(reading):
             return replace(reading, counters=Counters(reading.counters.step, reading.counters.steps))
         if reading.counters.epoch is None and reading.counters.shown_step is not None and not self._launches.in_rounds:
-            now, place = reading.counters, "bar" if reading.bar else reading.series
+            now, place = self._epoch_steps.beside_the_run(reading.counters), "bar" if reading.bar else reading.series
             counters, restart = self._passes.as_meant(now, self._plan.steps, place, self._epochs_announced)
-            if counters is not now:
+            if counters is not reading.counters:
                 reading = replace(reading, counters=counters, restart=reading.restart or restart)
         if reading.bar:
             return reading
