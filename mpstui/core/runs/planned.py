@@ -21,6 +21,9 @@ _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations?|iters?|itrs?))"
 )
 """Names that say no more than "so many epochs", too many for a list: ``max_num_epochs``, ``n_iter``."""
+_ITERATIONS = ("iters", "itrs")
+_FEWEST_ITERATIONS = 100
+"""Of a training, where they are just called so; fewer are those within a step (the refinements of a flow)."""
 _LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
 """The epoch to end with (``stop_epoch`` after a ``start_epoch``): so many are planned, if nothing is called epochs."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
@@ -57,7 +60,9 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
     usual |= {name: str(count.lastgroup) for name in told if (count := _COUNT_OF.fullmatch(name)) is not None}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
-    totals = {field: value for field, value in found if field is not None and value is not None and value > 0}
+    found += [(STEPS, n) for name in _ITERATIONS if (n := as_number(told.get(name, "")) or 0) >= _FEWEST_ITERATIONS]
+    known = [(field, value) for field, value in found if field is not None and value is not None and value > 0]
+    totals = dict(sorted(known, key=lambda one: one[1] if one[0] == STEPS else 0))  # the most: others are within a step
     if EPOCHS not in totals:
         ends = {value for name, text in told.items() if _LAST.fullmatch(name) and (value := as_number(text) or 0) > 0}
         totals |= {EPOCHS: ends.pop()} if len(ends) == 1 else {}

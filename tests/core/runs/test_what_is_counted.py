@@ -85,6 +85,9 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(
         ("python train.py --max-iteration=300", {"steps": 300}),
         ("python image_train.py --lr_anneal_steps 300 --diffusion_steps 50", {"steps": 300}),
         ("python image_train.py --lr_anneal_steps 0", {}),
+        ("python main.py data/fox --iters 30000 --max_steps 1024 --num_steps 512", {"steps": 30000}),
+        ("python train.py --iters 12", {}),
+        ("python train.py --num_steps 9000 --train_iters 16 --batch 4", {"steps": 9000}),
         ("python train.py --number-of-epochs=12 --num_warmup_epochs 2", {"epochs": 12}),
     ],
 )
