@@ -12,8 +12,12 @@ from functools import lru_cache
 
 from .points import Counters, LineReading, Number, as_float, parse_count
 
+_PLACE = r"\d{1,12}/\d{1,12} \[[\d:]{4,12}<"
+"""Behind the percentage of a bar whose format leaves out the bar itself: `` 50% 4/8 [00:01<00:01, 3.9it/s]``."""
+_DRAWN = re.compile(rf"%(?:\|| {{1,2}}{_PLACE})")
 _BAR = re.compile(
-    r"(?P<percent>\d{1,3})%\|(?P<bar>[^|\[\]{}]{0,400})\|\s{0,8}(?P<n>[\d.,]{1,20})(?P<nk>[kKMGTP]?)\s?/\s?(?P<total>[\d.,]{1,20})(?P<tk>[kKMGTP]?)"
+    rf"(?P<percent>\d{{1,3}})%(?:\|[^|\[\]{{}}]{{0,400}}\|\s{{0,8}}| {{1,2}}(?={_PLACE}))"
+    r"(?P<n>[\d.,]{1,20})(?P<nk>[kKMGTP]?)\s?/\s?(?P<total>[\d.,]{1,20})(?P<tk>[kKMGTP]?)"
     r"(?P<unit>[A-Za-z]{0,3})\s{0,4}"
     r"\[(?P<elapsed>[\d:]{1,12})(?:<(?P<left>[\d:?]{1,12}| ?\d{1,4} days?, [\d:]{1,9}))?"
     r"(?:,\s{0,8}(?P<rate>[\d.?]{1,20})\s?(?P<rateunit>[^\s,\]]{1,24}(?: [^\s,\]]{1,16})?))?"
@@ -77,12 +81,16 @@ class BarFrame:
 
 def is_drawn(text: str) -> bool:
     """Whether there is a frame of a bar in a piece of text."""
-    return "%|" in text or (" [" in text and bool(_open_bars(text)))
+    return _has_share(text) or (" [" in text and bool(_open_bars(text)))
 
 
 def find_bars(text: str) -> list[BarFrame]:
     """Every tqdm frame in a piece of text; several may be glued together."""
-    return _full_bars(text) if "%|" in text else _open_bars(text)
+    return _full_bars(text) if _has_share(text) else _open_bars(text)
+
+
+def _has_share(text: str) -> bool:
+    return "%|" in text or ("% " in text and "<" in text and _DRAWN.search(text) is not None)
 
 
 def _open_bars(text: str) -> list[BarFrame]:
@@ -119,7 +127,7 @@ def _open_bars(text: str) -> list[BarFrame]:
 def _full_bars(text: str) -> list[BarFrame]:
     frames: list[BarFrame] = []
     end = 0
-    while (position := text.find("%|", end)) >= 0 and (match := _BAR.search(text, max(end, position - 4))):
+    while (drawn := _DRAWN.search(text, end)) and (match := _BAR.search(text, max(end, drawn.start() - 4))):
         description = text[max(end, match.start() - 300) : match.start()].strip().rstrip(":").strip()
         description = description.removeprefix("^M")  # a carriage return, as an editor shows it, in a pasted log
         close = text.find("]", match.end(), match.end() + 2000)

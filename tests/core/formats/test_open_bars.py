@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpstui.core.formats.points import ParsedLog
+from mpstui.core.formats.points import LossSummary, ParsedLog
 from mpstui.core.formats.reader import LogReader
 
 
@@ -73,3 +73,25 @@ def test_a_bar_without_a_total_that_evaluates_is_no_training() -> None:
 def test_the_bar_that_is_drawn_before_the_length_is_known_counts_nothing() -> None:
     found = read("Training: 0it [00:00, ?it/s]\rEpoch 0:   2%|▏| 3/120 [00:03<02:00, 1.02it/s, loss=0.5]\n")
     assert (found.step, found.steps) == (3, 120)
+
+
+def test_a_bar_whose_format_leaves_out_the_bar_is_one() -> None:
+    reader = LogReader()
+    for epoch in (1, 2, 3):
+        reader.feed(f"==> Start Training Epoch {epoch} ...\n".encode())
+        for n in range(9):
+            share = f"{100 * n // 8:3}% {n}/8 [00:0{n}<00:0{8 - n}, 1.01it/s]"
+            reader.feed(f"\rloss={4 - epoch}.{9 - n}5 (3.25), lr=0.01: : {share}".encode())
+        reader.feed(f"\n++> Evaluate at epoch {epoch} ...\n".encode())
+        evaluated = (f"\rloss=9.{n}5 (9.25): : {50 * n}% {n}/2 [00:01<00:01, 2.00it/s]" for n in (1, 2))
+        reader.feed("".join(evaluated).encode())
+        reader.feed(f"\nPSNR = 2{epoch}.5\n".encode())
+    found = reader.summary()
+    assert (found.epoch, found.step, found.steps, found.format) == (3, 8, 8, "tqdm")
+    assert found.train_loss == LossSummary(3.95, 1.15, 27)
+
+
+def test_a_share_of_a_count_in_a_sentence_is_no_bar() -> None:
+    reader = LogReader()
+    reader.feed(b"kept 50% 4/8 [as before] of the loss 0.5\naccuracy 50% 4/8 [took 00:05, loss 0.5]\n")
+    assert reader.summary().train_loss is None
