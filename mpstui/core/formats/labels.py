@@ -31,6 +31,9 @@ _PART_ROW = re.compile(r"\s{0,8}([A-Za-z]\w{1,15}) \d{1,4}(?=\s?[:|]\s{1,8}[#A-Z
 """A part at the beginning of a row of what is measured of it: ``class 04: #TP=60801, P=0.7, IoU=0.408``."""
 _GROUP = re.compile(r"(?:\A\s{0,8}|: )([A-Za-z][a-z]{1,15}(?: [a-z]{2,15}){0,2}) -{2,3} (?=[A-Za-z])")
 """Words that a double dash parts from what is measured of them: ``Test statistics: Old nodes -- auc: 0.9``."""
+_HEADED = re.compile(r"\s{0,8}([A-Za-z]\w{2,15})(?: [^\W\d]\w{0,15}| \d{1,4}| ?\(\w\)){0,6}\s?:\s{1,4}(?=\[[A-Za-z])")
+_BRACKETED = re.compile(r"\[([A-Za-z][\w-]{1,24})\]\s?[:=]\s{0,4}\Z")
+"""A label in front of a value, ``[Class-IL]: 36.3 %``, where the line begins with what is measured."""
 _MEASURED = (Role.OTHER, Role.LOSS)
 _WHOSE = TRAIN_WORDS | EVAL_WORDS
 _COUNTING = (Role.EPOCH, Role.STEP, Role.BATCH)
@@ -129,6 +132,21 @@ def of_group(line: str, pairs: list[Pair]) -> list[Pair]:
     if not any(is_measure(pair.key) for pair in of_it):
         return pairs
     return [named(pair, f"{group[1]} {pair.key}") if pair in of_it else pair for pair in pairs]
+
+
+def of_heading(line: str, pairs: list[Pair]) -> list[Pair]:
+    """The values behind bracketed labels under what the line begins with: ``Accuracy for 3 tasks: [Old]: 36.3 %``."""
+    heading = _HEADED.match(line)
+    if heading is None or not is_measure(heading[1]):
+        return pairs
+    found = []
+    for pair in pairs:
+        label = _BRACKETED.search(line[max(0, pair.start - _LONGEST_LABEL - len("[]: ")) : pair.start])
+        if label is not None and not pair.key:
+            found.append(named(pair, f"{heading[1]} {label[1]}")._replace(marked=True, bracketed=False))
+        elif pair.start >= heading.end():
+            found.append(pair)
+    return found
 
 
 def _number(line: str, found: list[Pair], places: Sequence[int]) -> None:

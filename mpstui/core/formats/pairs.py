@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from .labels import is_indexed, named, named_once, of_group, of_row, of_symbol, part_of, told_apart
+from .labels import is_indexed, named, named_once, of_group, of_heading, of_row, of_symbol, part_of, told_apart
 from .measures import is_measure, is_never_a_metric
 from .names import Name, NameScope, Role, classify, words_of
 from .namings import named_by
@@ -188,6 +188,7 @@ def pairs_of(line: str) -> list[Pair]:
     pairs = of_symbol(line, pairs) if line[:2].strip("[").isupper() else pairs
     pairs = of_row(line, pairs) if len(pairs) > 1 or "#" in line else pairs
     pairs = of_group(line, pairs) if " --" in line else pairs
+    pairs = of_heading(line, pairs) if "]: " in line and pairs and pairs[-1].key == "" else pairs
     names = [pair.key for pair in pairs if pair.key]
     return told_apart(line, pairs) if len(set(names)) < len(names) else pairs
 

@@ -138,6 +138,11 @@ def read(text: str) -> MetricPoint:
             {"Loss": 0.5, "Train_accy": 93.75},
             {"Test_accy": 25.0},
         ),
+        (
+            "Accuracy for 3 task(s): \t [Class-IL]: 36.3 % \t [Task-IL]: 50.95 %",
+            {"Accuracy Class-IL": 36.3, "Accuracy Task-IL": 50.95},
+            {},
+        ),
         ("Epoch 3 loss: 0.5 curves: [np.float64(71.5), np.float64(26.5), np.float64(2.5)]", {"loss": 0.5}, {}),
         ("[Eval FINAL]: {'loss': 0.75}", {}, {"val loss": 0.75}),
         ("Epoch 3 acc: 79.5 (best 80.5 at 2) loss: 0.5", {"acc": 79.5, "loss": 0.5}, {}),
