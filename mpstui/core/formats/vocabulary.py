@@ -216,7 +216,7 @@ NO_NAME = word_set(
 )
 """A name of nothing but these is a piece of a sentence."""
 _TIMES = "time times timing timer elapse elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
-DURATIONS = word_set(f"{_TIMES} walltime wallclock 耗时 用时 時間 시간")
+DURATIONS = word_set(f"{_TIMES} seconds secs minutes walltime wallclock 耗时 用时 時間 시간")
 """Name a time."""
 MACHINE_WORDS = word_set(
     """

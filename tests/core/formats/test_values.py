@@ -847,5 +847,6 @@ def test_a_step_within_the_name_of_an_evaluation_is_none_of_its_name() -> None:
 def test_how_much_is_computed_is_of_the_machine() -> None:
     reader = LogReader()
     for n in (1, 2):
-        reader.feed(f"step: {n} loss: 0.{n}5 grad: 1.{n}5 flops: 1.{n}5e+04 mfu: 4{n}.5%\n".encode())
+        told = f"flops: 1.{n}5e+04 mfu: 4{n}.5%, seconds for 20 batch: 1.{n}5"
+        reader.feed(f"step: {n} loss: 0.{n}5 grad: 1.{n}5 {told}\n".encode())
     assert reader.summary().metrics == ("loss", "grad")
