@@ -131,6 +131,8 @@ def _counts_alone(now: Counters, stray_words: int) -> bool:
 
 def sums_up(pairs: Sequence[Pair]) -> bool:
     """Whether a solver tells with what it began and ended: ``Iterations: 20, Initial cost: 3.5, Final cost: 1.25``."""
+    if not any("nitial" in pair.key or "NITIAL" in pair.key for pair in pairs):
+        return False
     known = [set(words_of(pair.key)) for pair in pairs if pair.marked and not LOSS_WORDS.isdisjoint(words_of(pair.key))]
     began = [words - {"initial"} for words in known if "initial" in words]
     return any("final" in words and words - {"final"} in began for words in known)

@@ -74,6 +74,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
     """The counters of a line, and whether it only plans (totals without a position)."""
     counters = Counters()
     plan = False
+    episode = next((at for at, pair in enumerate(pairs) if pair.key.lower() == "episode"), len(pairs))
     for index, pair in enumerate(pairs):
         so_many = pair.total or pair.key.lower() == "after"
         counted = _COUNTED.match(line, pair.end) if so_many and pair.name.role not in COUNTING else None
@@ -82,7 +83,7 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
             if getattr(counters, field) is None and or_zero(pair.counted) <= (pair.planned or math.inf):
                 counters = counters._replace(**{field: pair.counted, f"{field}s": pair.planned})
             continue
-        if not pair.total and _is_length(pair) and any(one.key.lower() == "episode" for one in pairs[:index]):
+        if index > episode and not pair.total and _is_length(pair):
             continue
         trained = not pair.marked and pair.key.lower() in TRAIN_WORDS  # ``[Train 10/200]``
         so_far = pair.key.lower().endswith(_SO_FAR) or trained

@@ -222,5 +222,5 @@ def _literal_expression(text: str) -> str:
     bare = rest.rstrip(" ")
     padded = len(bare) < len(rest)
     full = bare.endswith(_MAYBE_PADDED_BEHIND if padded else _PADDED_BEHIND)
-    padding = " {0,16}+" if full else " {1,16}+" if padded else ""
+    padding = " {0,99}+" if full else " {1,99}+" if padded else ""
     return "".join(parts) + re.escape(bare) + padding

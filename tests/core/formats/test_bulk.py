@@ -7,11 +7,14 @@ import math
 import random
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from mpstui.core.formats import bulk, shape
 from mpstui.core.formats.points import ParsedLog, Point, PointColumns
 from mpstui.core.formats.reader import LogReader
+from mpstui.core.formats.shape import LineShape
 
 LINES = 1500
 BLOCK_OF_FEW = 700
@@ -138,6 +141,34 @@ def test_bulk_is_many_times_as_fast() -> None:
     started = time.process_time()
     _skim(data, 1 << 20)
     assert (time.process_time() - started) / len(data) < ordinary / 5
+
+
+@pytest.mark.parametrize(
+    ("line", "most"),
+    [
+        # What such a span means, only the lines above tell: a line alone is of another shape.
+        (
+            lambda i: (
+                f"Epoch[{i // 90}] Batch [0-{20 * (i % 90)}]\tSpeed: 25.25 samples/sec\tM0_Acc=0.99{i}\tM1_Acc=0.98{i}"
+            ),
+            4,
+        ),
+        (lambda i: f"step {i} loss={3 - i / 5000:.4f}" + 60 * " ", 1),
+    ],
+)
+def test_a_shape_that_fits_no_other_line_is_not_learned_again_and_again(
+    line: Callable[[int], str], most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[bytes] = []
+
+    def learn(line: bytes, *others: Any) -> LineShape | None:
+        learned.append(line)
+        return shape.learn(line, *others)
+
+    monkeypatch.setattr(bulk, "learn", learn)
+    text = "".join(f"{line(i)}\n" for i in range(LINES)).encode()
+    assert _fed(text) == _skim(text, len(text))
+    assert 0 < len(learned) <= most
 
 
 def _skim(data: bytes, chunk: int) -> ParsedLog:
