@@ -250,7 +250,7 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
             return counters._replace(step=count) if measured else counters._replace(steps=count)
         return counters._replace(step=count, steps=first_known(planned, counters.steps))
     behind = role is Role.STEP and planned is None and counters.steps is not None and counters.epoch_step is None
-    if behind and (_is_of_run(pair) or count > (counters.steps or math.inf)):
+    if behind and (_is_of_run(pair) or (not pairs[0].key and count > (counters.steps or math.inf))):
         return counters._replace(step=count, steps=None, epoch_step=counters.step, epoch_steps=counters.steps)
     if role is Role.STEP and planned and counters.steps is counters.epoch is None and counters.epoch_step is None:
         return counters._replace(epoch=counters.step, step=count, steps=planned)  # ``iteration: 1 step: 100/2319``

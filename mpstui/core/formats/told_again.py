@@ -92,7 +92,7 @@ class Rounded:
         """Another line of training or of an evaluation."""
         if reading.loss is not None or reading.metrics or (reading.counters != NOWHERE and not reading.eval_metrics):
             self._newest.clear()
-        if reading.eval_metrics:
+        if reading.eval_metrics and not reading.bar and reading.under_way is None:
             self._newest |= reading.eval_metrics
             self._beside |= dict.fromkeys(reading.eval_metrics, 0 if reading.bar else len(reading.eval_metrics))
             self._at = reading.counters
@@ -101,6 +101,8 @@ class Rounded:
         """The reading without the values that stand above it."""
         if not (self._newest and reading.eval_metrics) or reading.loss is not None or reading.metrics:
             return reading
+        if reading.bar or reading.under_way is not None:
+            return reading  # each frame is a reading of its own, with as many digits as it needs
         now, then = reading.counters, self._at
         if any(None not in two and two[0] != two[1] for two in zip(now, then, strict=True)):
             return reading

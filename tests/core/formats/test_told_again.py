@@ -42,6 +42,18 @@ def test_an_evaluation_told_in_full_and_then_rounded_is_one_reading(epochs: int)
     assert values(points, "Test acc") == [float(f"{acc:.2f}") for acc in exact]
 
 
+def test_the_bar_of_an_evaluation_that_prints_no_zeros_gives_its_last_frame_alone() -> None:
+    shown = [0.5022, 0.44, 0.4423, 0.4, 0.4012, 0.37]
+    points = []
+    for epoch in range(3):
+        train = "".join(f"\rtrain: {20 * n:3}%|##| {n}/5 [00:01<00:01, 9.9it/s, loss - 0.{9 - n}31]" for n in range(6))
+        valid = "".join(
+            f"\rvalid: {20 * n:3}%|##| {n}/5 [00:01<00:01, 9.9it/s, iou - {v:.4}]" for n, v in enumerate(shown)
+        )
+        points.append(f"Epoch: {epoch}\n{train}\n{valid}\nModel saved!\n")
+    assert values(told("".join(points)), "valid iou") == [0.37] * 3
+
+
 def test_evaluations_of_the_same_accuracy_are_as_many_readings() -> None:
     points = told("".join(f"epoch {n} loss: 0.{9 - n}12\nTest acc: 0.25\nTest acc: 0.25\n" for n in range(4)))
     assert values(points, "Test acc") == [0.25] * 8

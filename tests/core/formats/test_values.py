@@ -138,6 +138,7 @@ def read(text: str) -> MetricPoint:
             {"Loss": 0.5, "Train_accy": 93.75},
             {"Test_accy": 25.0},
         ),
+        ("valid: dice_loss - 0.4979, iou_score - 0.3206", {}, {"valid dice_loss": 0.4979, "valid iou_score": 0.3206}),
         (
             "Accuracy for 3 task(s): \t [Class-IL]: 36.3 % \t [Task-IL]: 50.95 %",
             {"Accuracy Class-IL": 36.3, "Accuracy Task-IL": 50.95},
