@@ -340,7 +340,8 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         known["along_steps"] = not (whole_epoch and alone)
     if counters.positioned:
         known["undescribed"] = point.undescribed
-    if counters.step is None and counters.epoch_step is not None:
+    in_epoch = counters.epoch is not None or counters.epoch_steps is not None
+    if counters.step is None and counters.epoch_step is not None and in_epoch:
         known["steps"] = None  # whatever was taken for the plan of the run is that of an epoch
     known |= {"of_trainings": True} if point.of_trainings else {}
     known |= {"starts_anew": True} if point.run else {}

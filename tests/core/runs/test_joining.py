@@ -386,6 +386,15 @@ def test_a_second_loss_beside_one_that_is_not_the_charts_is_a_curve(home: Home) 
     run.release()
 
 
+def test_batches_that_no_epoch_counts_leave_the_plan_of_all(home: Home) -> None:
+    run = seen_by_agent(run_of(home), 40, 0.5)
+    run.output("Training model for 200 batches (batch_size=1)...\n")
+    run.output("".join(f"Batch {n} Loss: {2 / n:.6f} Cost: {9 + n / 8:.2f}\n" for n in (10, 20, 30, 40)))
+    for shown in both(home, run):
+        assert (shown.numbers.step, shown.numbers.steps) == (40, 200)
+    run.release()
+
+
 def test_a_printed_mean_keeps_the_chart_where_the_agent_sees_a_sum(home: Home) -> None:
     """A neural operator adds up the errors of a batch, and prints their mean."""
     run = seen_by_agent(run_of(home), 810, 1.5, seq=90)
