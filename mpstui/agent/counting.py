@@ -40,6 +40,10 @@ class Steps:
         self._most: int | None = None
         self._round: list[weakref.ref[Any]] = []
         """Optimizers that took part in the newest step."""
+        self._take_turns = False
+        """Whether any step was made by several optimizers."""
+        self._again = 0
+        """How many steps the first of them has made with the batch of its first, before that was known."""
         self._in_a_row = 0
         """How many steps the first of them has made since another one did."""
         self._earlier = 0
@@ -180,23 +184,35 @@ class Steps:
         known = self._networks.get(id(optimizer))
         return self._found(optimizer) if known is None else known
 
-    def joins(self, optimizer: Any) -> bool:
-        """Whether its next step is part of a step that others have begun."""
+    def joins(self, optimizer: Any, *, on_same_batch: bool = False) -> bool:
+        """Whether its next step is part of a step that others have begun.
+
+        Of optimizers that take turns, one may make several steps with one batch.
+        """
         others = False
         for ref in self._round:  # a plain loop: this runs at each step
             one = ref()
             if one is optimizer:
-                return False
+                self._again += on_same_batch
+                return on_same_batch and self._take_turns
             others = others or one is not None
         return others
 
-    def stepped(self, optimizer: Any, epoch_steps: int | None, *, joins: bool) -> None:
-        """An optimizer made a step; ``joins``: it is part of a step that others have begun."""
+    def stepped(self, optimizer: Any, epoch_steps: int | None, *, joins: bool) -> int:
+        """An optimizer made a step; how many steps that were counted before are part of this one.
+
+        Args:
+            joins: it is part of a step that others have begun.
+        """
+        before = 0
         if self._seen is None:
             self.before = self._behind(optimizer, _count_of(optimizer), epoch_steps)
             self._seen = max(self.before or 0, self._earlier)
         self._newest = weakref.ref(optimizer)
         if joins:
+            before = 0 if self._take_turns else self._again
+            self._seen -= before
+            self._take_turns = True
             self._round.append(self._newest)
         else:
             again = bool(self._round) and self._round[-1]() is optimizer
@@ -205,9 +221,11 @@ class Steps:
             self._seen += 2 if joined and self._in_a_row > 1 else 1
             self._in_a_row = 2 if joined else self._in_a_row + 1 if again else 1
             self._round = [self._newest]
+            self._again = self._again if again else 0
         if (written := self._written.get(id(optimizer))) is not None:
             written.steps += 1
         self._lr = optimizer.param_groups[0].get("lr")  # the optimizer may be gone when the program ends
+        return before
 
     def _found(self, optimizer: Any) -> int:
         """At an optimizer's first step: the number of its network; decides whether another training begins with it.

@@ -218,6 +218,17 @@ class Passes:
             self._are_epochs = self._are_epochs and before.batches > 1
             self._are_whole = self._are_whole and before.length is None
 
+    @property
+    def on_same_batch(self) -> bool:
+        """Whether no batch was fetched since the newest step."""
+        fed = self._newest
+        return fed is not None and fed is self._trained and fed.batches == fed.batches_of_steps
+
+    def take_back(self, steps: int) -> None:
+        """So many steps with the newest batch were parts of one."""
+        if steps and self._trained is not None:
+            self._trained.steps -= steps
+
     def epoch_steps(self, passes_per_step: int) -> int | None:
         """Optimizer steps per epoch; None if unknown."""
         fed = self._trained

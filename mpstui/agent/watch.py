@@ -93,10 +93,11 @@ class Watch:
             self.give_up(error)
 
     def _stepped(self, optimizer: Any) -> None:
-        joins, passes_per_step = self.steps.joins(optimizer), self.losses.passes_per_step
+        joins = self.steps.joins(optimizer, on_same_batch=self.passes.on_same_batch)
+        passes_per_step = self.losses.passes_per_step
         self.passes.stepped(passes_per_step, self.steps.network(optimizer), joins=joins)
         of_epoch = None if self.steps.seen else self.passes.epoch_steps(passes_per_step)
-        self.steps.stepped(optimizer, of_epoch, joins=joins)
+        self.passes.take_back(self.steps.stepped(optimizer, of_epoch, joins=joins))
         self._worked()
         if not joins:
             self._pace.stepped(self._worked_at)

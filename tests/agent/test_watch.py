@@ -344,6 +344,22 @@ def test_optimizers_that_take_turns_make_epochs_of_whole_steps(tmp_path: Path, c
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [steps, 2, 4, 4]
 
 
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_steps_that_one_of_two_optimizers_makes_with_one_batch_are_one_step(tmp_path: Path, before: int) -> None:
+    """As the discriminator of a large GAN does, before the generator makes its own."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "other = torch.nn.Linear(8, 1)\n"
+        "second = torch.optim.Adam(other.parameters())\n"
+        "for epoch in range(2):\n"
+        "    for batch in DataLoader(x, batch_size=8):\n"
+        f"        for _ in range({before}): step()\n"
+        "        second.zero_grad(); (other(batch) ** 2).mean().backward(); second.step()\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [8, 2, 4, 4]
+
+
 def test_a_loop_that_fetches_the_batches_of_a_step_before_it_is_followed_from_epoch_to_epoch(tmp_path: Path) -> None:
     """As accelerate and Trainer do under gradient accumulation: four untrained batches are no evaluation there."""
     script = SCRIPT + (
