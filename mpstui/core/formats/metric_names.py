@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from .measures import (
@@ -357,14 +358,13 @@ class MetricNames:
         return 0
 
 
-def _spreads(names: Sequence[str]) -> set[str]:
+@lru_cache(maxsize=_MOST)
+def _spreads(names: tuple[str, ...]) -> frozenset[str]:
     """The names of statistics (``min reward``) of what a line also tells the mean of."""
     words = {name: words_of(name) for name in names}
     taken = {name: tuple(word for word in words[name] if word not in STATISTIC_WORDS) for name in names}
     centres = {taken[name] for name in names if not CENTRES.isdisjoint(words[name]) and is_measure(name)}
-    return (
-        {name for name in names if taken[name] in centres and len(taken[name]) < len(words[name])} if centres else set()
-    )
+    return frozenset(name for name in names if taken[name] in centres and len(taken[name]) < len(words[name]))
 
 
 def _is_measured_0(name: str, value: float) -> bool:

@@ -268,7 +268,7 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
 def _is_quotient(count: Pair, pair: Pair) -> bool:
     """Whether a value without a name is what the count out of a count in front of it comes to."""
     done, whole, said = count.counted, count.planned, pair.value
-    if pair.key or pair.bracketed or pair.start - count.end > len(" = ") or done is None or not whole or said is None:
+    if pair.key or pair.bracketed or pair.start - count.end > len("  ~  ") or done is None or not whole or said is None:
         return False
     return abs(done / whole - said / (100 if pair.unit == "%" else 1)) < _ROUNDED
 

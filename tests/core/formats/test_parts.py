@@ -155,3 +155,12 @@ def test_a_label_behind_whose_values_they_are_is_part_of_their_names() -> None:
     *_, raw, middle = LogReader().feed(log.encode())
     assert dict(raw.eval_metrics) == {"VAL RAW MAE": 49.25, "VAL RAW RMSE": 65.5}
     assert dict(middle.eval_metrics) == {"VAL RAW-Mid MAE": 51.25, "VAL RAW-Mid RMSE": 67.5}
+
+
+def test_a_count_with_what_it_comes_to_behind_a_tilde_is_that_share() -> None:
+    found = LogReader().feed(
+        b"epoch 3 loss 0.5\nValidation: loss = 1.25. correct prediction ratio  52/80 ~  0.650000\n"
+    )
+    assert dict(found[-1].eval_metrics) == {"Validation loss": 1.25}  # a ratio is believed once it has changed
+    found = LogReader().feed(b"epoch 3 loss 0.5\nValidation: loss = 1.25. accuracy  52/80 ~  0.650000\n")
+    assert dict(found[-1].eval_metrics) == {"Validation loss": 1.25, "Validation accuracy": 0.65}
