@@ -351,6 +351,7 @@ def test_steps_that_one_of_two_optimizers_makes_with_one_batch_are_one_step(tmp_
         "from torch.utils.data import DataLoader\n"
         "other = torch.nn.Linear(8, 1)\n"
         "second = torch.optim.Adam(other.parameters())\n"
+        "optimizer = torch.optim.Adam(net.parameters())  # counts its own steps\n"
         "for epoch in range(2):\n"
         "    for batch in DataLoader(x, batch_size=8):\n"
         f"        for _ in range({before}): step()\n"
@@ -358,6 +359,23 @@ def test_steps_that_one_of_two_optimizers_makes_with_one_batch_are_one_step(tmp_
     )
     last = ran(script, tmp_path)[1]
     assert [last.get(name) for name in ("step", "epoch", "epoch_step", "epoch_steps")] == [8, 2, 4, 4]
+
+
+@pytest.mark.parametrize(("turn", "turns", "steps"), [(1, 8, 8), (30, 2, 100)])
+def test_turns_that_all_have_the_same_batch_are_steps(tmp_path: Path, turn: int, turns: int, steps: int) -> None:
+    """The whole data is one batch, fetched once: many steps of one optimizer and then many of the other, too."""
+    script = SCRIPT + (
+        "from torch.utils.data import DataLoader\n"
+        "second = torch.optim.SGD(torch.nn.Linear(8, 1).parameters(), lr=0.1)\n"
+        "other = torch.nn.Linear(8, 1); second.add_param_group({'params': list(other.parameters())})\n"
+        "x = next(iter(DataLoader(x, batch_size=32)))\n"
+        f"for _ in range({turns}):\n"
+        f"    for _ in range({turn}): step()\n"
+        f"    for _ in range({turn}):\n"
+        "        second.zero_grad(); (other(x) ** 2).mean().backward(); second.step()\n"
+    )
+    last = ran(script, tmp_path)[1]
+    assert last["step"] >= steps
 
 
 def test_a_loop_that_fetches_the_batches_of_a_step_before_it_is_followed_from_epoch_to_epoch(tmp_path: Path) -> None:
