@@ -13,6 +13,8 @@ _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_
 """What checkpoints call the number of optimizer steps done."""
 _MOST = 1000
 """How many of a network's weights are looked at."""
+_MOST_PARTS = 20
+"""How many steps with one batch may be parts of one."""
 _LOOK_SECONDS = 0.2
 """Seconds between two looks at values: some programs evaluate after every step."""
 _FEW = 3
@@ -42,8 +44,12 @@ class Steps:
         """Optimizers that took part in the newest step."""
         self._take_turns = False
         """Whether any step was made by several optimizers."""
+        self._repeats = True
+        """Whether steps with one batch may be parts of one: there were never too many of them."""
         self._again = 0
         """How many steps the first of them has made with the batch of its first, before that was known."""
+        self._parts: dict[int, int] = {}
+        """How many steps of an optimizer were parts of one in which it had taken part already."""
         self._in_a_row = 0
         """How many steps the first of them has made since another one did."""
         self._earlier = 0
@@ -93,7 +99,7 @@ class Steps:
     @property
     def count(self) -> int | None:
         """Steps done: as seen, or as counted by an optimizer whose steps are compiled."""
-        told = max((_count_of(one) or 0 for one in self._alive()), default=0)
+        told = max(((_count_of(one) or 0) - self._parts.get(id(one), 0) for one in self._alive()), default=0)
         if told or self.seen:
             self._most = max(self._most or 0, self._seen or 0, self._earlier + told)
         return self._most
@@ -130,6 +136,7 @@ class Steps:
             self._made.clear()
             self._networks.clear()
         self._made.add(id(optimizer))
+        self._parts.pop(id(optimizer), None)
         self._networks.pop(id(optimizer), None)  # an earlier optimizer at the same address
         self._optimizers.append(weakref.ref(optimizer))
 
@@ -193,8 +200,10 @@ class Steps:
         for ref in self._round:  # a plain loop: this runs at each step
             one = ref()
             if one is optimizer:
-                self._again += on_same_batch
-                return on_same_batch and self._take_turns
+                again = on_same_batch and self._round[-1]() is optimizer
+                self._again += again
+                self._repeats = self._repeats and max(self._again, len(self._round)) < _MOST_PARTS
+                return again and self._take_turns and self._repeats
             others = others or one is not None
         return others
 
@@ -210,9 +219,11 @@ class Steps:
             self._seen = max(self.before or 0, self._earlier)
         self._newest = weakref.ref(optimizer)
         if joins:
-            before = 0 if self._take_turns else self._again
-            self._seen -= before
-            self._take_turns = True
+            first, before = self._round[0](), 0 if self._take_turns or not self._repeats else self._again
+            self._seen, self._take_turns = self._seen - before, True
+            again = any(ref() is optimizer for ref in self._round)
+            for one, parts in ((first, before), (optimizer, int(again))):
+                self._parts[id(one)] = self._parts.get(id(one), 0) + parts
             self._round.append(self._newest)
         else:
             again = bool(self._round) and self._round[-1]() is optimizer

@@ -82,7 +82,7 @@ class Rounded:
         self._newest: dict[str, float] = {}
         """What was measured since training was last seen."""
         self._beside: dict[str, int] = {}
-        """How many values stood on the line of each of these, itself among them; none of a bar."""
+        """How many values stood on the line of each of these, itself among them."""
         self._at = NOWHERE
         """Where it was told to be."""
         self._rounded: set[str] = set()
@@ -94,7 +94,7 @@ class Rounded:
             self._newest.clear()
         if reading.eval_metrics and not reading.bar and reading.under_way is None:
             self._newest |= reading.eval_metrics
-            self._beside |= dict.fromkeys(reading.eval_metrics, 0 if reading.bar else len(reading.eval_metrics))
+            self._beside |= dict.fromkeys(reading.eval_metrics, len(reading.eval_metrics))
             self._at = reading.counters
 
     def of(self, reading: LineReading) -> LineReading:
@@ -106,7 +106,7 @@ class Rounded:
         now, then = reading.counters, self._at
         if any(None not in two and two[0] != two[1] for two in zip(now, then, strict=True)):
             return reading
-        if not reading.bar and self._is_record(reading.eval_metrics):
+        if self._is_record(reading.eval_metrics):
             return replace(reading, eval_metrics={})
         new = {name: value for name, value in reading.eval_metrics.items() if not self._is_known(name, value)}
         return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
@@ -116,7 +116,7 @@ class Rounded:
         return all(
             name in self._newest
             and (now == self._newest[name] or is_same(now, self._newest[name]))
-            and 0 < self._beside[name] < len(values)
+            and self._beside[name] < len(values)
             for name, now in values.items()
         )
 
