@@ -273,9 +273,12 @@ class MetricNames:
             before = before.then(now) if moved else before
             self._kept_back[name] = before._replace(newest=now.value) if counts_on else before
             return False
-        if not moved and not beside:
+        twice = named and before.again
+        if not moved and not beside and not twice:
+            if named:  # what nothing counts has to change twice
+                self._kept_back[name] = before.then(now, again=True)
             return False
-        if not beside and now.value.is_integer() and before.value.is_integer():
+        if not beside and not twice and now.value.is_integer() and before.value.is_integer():
             return False
         if not beside and not before.again and not named:
             # Alone on its line it may be a setting, which another launch of the program prints anew.

@@ -54,6 +54,14 @@ def test_a_name_that_only_resembles_one_is_a_metric_once_it_comes_again_changed(
     assert shown("region cost: 5\n" + TRAINING.replace("Epoch ", "Epoch 1") + "region cost: 4.5\n") == {"region cost"}
 
 
+def test_a_measure_that_nothing_counts_is_shown_once_it_has_changed_twice() -> None:
+    lines = [
+        f"2024-11-28 20:07:1{n},706 DQN INFO episodic returns: {value}\n" for n, value in enumerate((29, 24, 18, 31))
+    ]
+    assert metric_names.read("".join(lines[:2]).encode()).names == set()
+    assert metric_names.read("".join(lines).encode()).names == {"episodic returns"}
+
+
 def test_times_beside_the_measures_of_a_line_make_no_settings_of_it() -> None:
     times = ", ".join(f"{what} time: 0.00{n}4" for n, what in enumerate(("batching", "forward", "backward", "step"), 2))
     form = "value loss: 2.{n}5, policy loss: 8.{n}5, entropy: -0.{n}5, ratio max: 1.{n}7, ratio min: 0.{n}7, "
