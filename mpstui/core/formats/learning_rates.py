@@ -17,6 +17,8 @@ class LearningRates:
         self._planned: float | None = None
         self._is_plain = False
         """Whether its name says nothing but that it is the rate: others are those of parts."""
+        self._part = ""
+        """The name of the newest that is planned."""
         self._told: float | None = None
         self._ahead: Counters | None = None
         """Where ``_told`` was told, if no loss has come since."""
@@ -32,9 +34,12 @@ class LearningRates:
 
     def plan(self, reading: LineReading) -> None:
         """An argument or a setting, before anything was trained."""
-        plain = _PLAIN.issuperset(words_of(reading.rate_name))
-        if reading.learning_rate is not None and (plain or not self._is_plain):
-            self._planned, self._is_plain = reading.learning_rate, plain
+        plain, rate = _PLAIN.issuperset(words_of(reading.rate_name)), reading.learning_rate
+        if rate is None or (self._is_plain and not plain):
+            return
+        differs = not plain and self._part not in ("", reading.rate_name) and self._planned != rate
+        # ``sgd_lr 0.1``, ``adam_lr 0.001``: nothing says which is in use.
+        self._planned, self._is_plain, self._part = None if differs else rate, plain, reading.rate_name
 
     def learn(self, reading: LineReading, *, moved: bool) -> None:
         """A line of training or of an evaluation; ``moved``: training was seen to move on until now."""

@@ -5,12 +5,12 @@ repetition and company decide, where the name alone does not:
 
 - A measure by every word of its name (``Test accuracy``) is a metric at once: a result may be printed a single time.
 - A measure with other words in its name (``shipping cost``) is one at once beside a counter, a loss or an evaluation's
-  measure, or with more digits than anybody types; else it has to come again, changed.
+  measure, or with more digits than anybody types; else it has to come again, changed, twice where nothing counts it.
 - Any other value is kept back until it has come again, changed: beside a loss or a counter, or twice after the training
   has moved on, and then not in whole numbers alone. In the company of settings it has no chance.
 - A loss of an evaluation that is 0 from the start, and beside no other measure, stands for one that is still to come.
 - What tells of the machine (times, speeds, memory) is shown elsewhere, and the best value so far has no curve beside
-  that of the value itself.
+  that of the value itself, which may be told behind it: the first best value waits for the second, or for the end.
 
 One quantity under several spellings (``Loss``, ``train_loss``, ``Average loss``) has the program's first name.
 """

@@ -29,6 +29,11 @@ def test_the_rate_of_a_part_alone_is_the_rate() -> None:
     assert read("backbone_lr: 0.0003\n" + EPOCHS).learning_rate == 0.0003
 
 
+def test_of_the_rates_of_several_parts_none_is_the_rate() -> None:
+    assert read("sgd_lr: 0.01\nadam_lr: 0.001\n" + EPOCHS).learning_rate is None
+    assert read("sgd_lr: 0.01\nadam_lr: 0.01\n" + EPOCHS).learning_rate == 0.01
+
+
 def test_the_rate_in_the_heading_of_another_run_is_the_rate_of_that() -> None:
     form = "training with: model {} lr={}\nepoch: 0\nloss: 2.15\nepoch: 1\nloss: 2.05\n"
     assert read(form.format("a", 4e-4) + form.format("b", 2.5e-5)).learning_rate == 2.5e-5
