@@ -226,12 +226,12 @@ class LogReader:
             text = self._bars(text, readings, self._bar_grammars)
             self._prose.interrupt()
         if self._source.covers(text):
-            return NOTHING
+            return Examined(readings, None, "", claimed=drawn)
         text = self._source.before_warning(text)
         line = strip_prefix(text)
         fact = self._facts.read(text, line)
         if self._is_foreign(text):
-            return NOTHING if fact is None else Examined((), None, "", fact)
+            return Examined(readings, None, "", fact, claimed=drawn)
         found = self._read_line(self._grammars, line) if line and _WORTH_A_LOOK.search(line) else None
         found = self._counted.as_meant(line, found)
         earlier, held_back = self._counted.earlier, self._counted.held_back

@@ -101,3 +101,21 @@ def test_usage_and_arguments_that_were_measured_are_metrics() -> None:
 def test_a_bound_is_no_metric(bound: str) -> None:
     (point,) = LogReader().feed(f"epoch: 3, loss: 0.5, lr is {bound} 2\n".encode())
     assert set(point.metrics) == {"loss"}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "/env/torch/nn/parallel/_functions.py:68: UserWarning: gathered along dimension 0",
+        "RuntimeError: CUDA error: an illegal memory access was encountered",
+        "wandb: Waiting for the run to finish",
+    ],
+)
+def test_a_bar_that_another_stream_writes_behind_is_read(behind: str) -> None:
+    reader = LogReader()
+    reader.feed(b" 40%|####      | 4/10 [00:01<00:01, 4.00it/s, loss=0.75]\r")
+    reader.feed(f" 50%|#####     | 5/10 [00:01<00:01, 5.00it/s, loss=0.5]{behind}\n".encode())
+    found = reader.summary()
+    assert (found.step, found.steps) == (5, 10)
+    assert found.train_loss is not None
+    assert found.train_loss.last == 0.5
