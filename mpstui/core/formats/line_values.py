@@ -28,7 +28,9 @@ _LASTED = ("s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr", "
 _BITS = frozenset(("8", "16", "32", "64"))
 _CLOCK = re.compile(r"1[3-9]\d{8}(?:\.\d{1,9})?\Z")
 """Seconds since 1970, where no sign joins them to a name: ``trainer 1560936205.667 (main.py:25) loss: 0.5``."""
-_IS_FILE = re.compile(r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)\Z")
+_IS_FILE = re.compile(
+    r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)(?: line)?\Z"
+)
 _SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
 _TRAINED = {"v": "t", "V": "T"}
 _LONGEST_VALUES = 80

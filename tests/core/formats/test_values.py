@@ -851,3 +851,15 @@ def test_how_much_is_computed_is_of_the_machine() -> None:
         told = f"flops: 1.{n}5e+04 mfu: 4{n}.5%, seconds for 20 batch: 1.{n}5"
         reader.feed(f"step: {n} loss: 0.{n}5 grad: 1.{n}5 {told}\n".encode())
     assert reader.summary().metrics == ("loss", "grad")
+def test_the_line_of_the_program_that_logs_is_no_metric() -> None:
+    reader, line = (
+        LogReader(),
+        "[2026-11-30 13:24:20,489 INFO train.py line {} 15731] Epoch: [{}/6][{}/60] Loss 1.{}{}\n",
+    )
+    points = [
+        point
+        for epoch in range(1, 5)
+        for step in (5, 10, 15)
+        for point in reader.feed(line.format(8 + step, epoch, step, epoch, step).encode())
+    ]
+    assert {name for point in points for name in point.metrics} == {"Loss"}
