@@ -183,4 +183,30 @@ RULES = (
         patterns=(r"tokenizer does not have a padding token", r"if no padding token is defined"),
         confidence=0.95,
     ),
+    Rule(
+        id="not_registered",
+        title="A name in the configuration is not registered",
+        cause="Models, data sets and environments are looked up by name. This name is misspelled, the module that "
+        "registers it was not imported, or it belongs to another package or version.",
+        remedy=Remedy(
+            text="Import the module that defines it before (mmengine: custom_imports in the configuration; detectron2: "
+            "register the data set first), correct the name (upper and lower case count), or install the version of "
+            "the package that has it."
+        ),
+        sources=("open-mmlab/mmpose#3033", "csuhan/ReDet#37", "fvcore/common/registry.py"),
+        patterns=(
+            r"\b\w{1,80} is not in the (?:[\w:.-]{1,40} ){0,3}registry",
+            r"No object named \W\w{1,80}\W found in \W\w{1,60}\W registry",
+            r"KeyError: .{0,20}Dataset \W[\w./-]{1,80}\W is not registered",
+            r"RuntimeError: Unknown model \([\w./-]{1,80}\)",
+            r"ValueError: Unknown (?:builtin )?model \w",
+            r"NameNotFound: Environment \W?[\w./-]{1,80}\W? doesn't exist",
+        ),
+        numbers=(
+            (r"KeyError: \W{1,2}(\w{1,80}) is not in the", "{0}"),
+            (r"(?:No object named|Dataset|Environment) \W?([\w./-]{1,80}?)\W? (?:found|is not|doesn't)", "{0}"),
+            (r"Unknown (?:builtin )?model \(?([\w./-]{1,80})", "{0}"),
+        ),
+        confidence=0.93,
+    ),
 )
