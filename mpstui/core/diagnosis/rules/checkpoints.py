@@ -2,6 +2,9 @@
 
 from ..model import Remedy, Rule
 
+_LACKS = r"load_state_dict\([^\n]{0,160}\n(?:[^\n]{0,40}[~^]{3}[^\n]{0,160}\n)?[^\n]{0,20}KeyError: "
+"""What is loaded has no entry of the name that follows."""
+
 RULES = (
     Rule(
         id="weights_only",
@@ -92,8 +95,8 @@ RULES = (
     Rule(
         id="ckpt_shape",
         title="The checkpoint belongs to another model",
-        cause="Names or shapes in the checkpoint differ from the model's: another architecture, number of classes "
-        "or wrapper.",
+        cause="Names or shapes in the checkpoint differ from those the program looks for: another architecture, number "
+        "of classes or wrapper, or a file that another program has arranged otherwise.",
         remedy=Remedy(text="Build the model with the settings the checkpoint was trained with, or start from scratch."),
         sources=("Helias/Car-Model-Recognition#2",),
         patterns=(
@@ -104,6 +107,7 @@ RULES = (
             r"(?:missing|unexpected) key .{1,80} in state_dict",
             r"copying a param with shape",
             r"loaded state dict (?:contains a parameter group|has a different number)",
+            _LACKS + r"\W\w{0,20}(?:state_dict|model|net|weights|ema)\w{0,20}\W",
         ),
         confidence=0.92,
         outranks=("shape_bug",),
@@ -121,6 +125,7 @@ RULES = (
         patterns=(
             r"checkpoint contains only the model",
             r"KeyError: \Woptim(?:izer)?s?_(?:states?|state_dict)\W",
+            _LACKS + r"\W\w{0,20}(?:optim|sched|scaler)\w{0,20}\W",
         ),
         confidence=0.9,
     ),
