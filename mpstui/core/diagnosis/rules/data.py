@@ -40,4 +40,28 @@ RULES = (
         ),
         confidence=0.92,
     ),
+    Rule(
+        id="batch_not_numbers",
+        title="A batch could not be made of the samples",
+        cause="Samples become one tensor a field, and a field holds text, images or lists of different lengths: text "
+        "that was not tokenized, labels that are words, sequences without padding.",
+        remedy=Remedy(
+            text="Turn that field into numbers of one size (tokenize it with truncation and padding, map labels to "
+            "integers, ToTensor for images), leave it out (datasets: `remove_columns`), or give the loader a "
+            "collate_fn of your own."
+        ),
+        sources=("argilla-io/argilla#4513", "torch/utils/data/_utils/collate.py"),
+        patterns=(
+            r"too many dimensions 'str'",
+            r"Unable to create tensor, you should probably activate truncation",
+            r"default_collate: batch must contain tensors",
+            r"each element in list of batch should be of equal size",
+            r"can't convert np\.ndarray of type numpy\.(?:object_|str_)",
+        ),
+        numbers=(
+            (r"Perhaps your features \(`(\w{1,60})` in this case\)", "{0}"),
+            (r"batch must contain .{1,80}; found (?:object )?(?:<class )?'?([\w.]{1,60})", "{0}"),
+        ),
+        confidence=0.9,
+    ),
 )
