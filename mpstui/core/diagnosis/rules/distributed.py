@@ -120,4 +120,22 @@ RULES = (
         confidence=0.88,
         outranks=("dist_timeout",),
     ),
+    Rule(
+        id="deepspeed_config",
+        title="DeepSpeed's configuration contradicts the trainer's",
+        cause="Batch size, accumulation, precision or clipping are set in DeepSpeed's JSON and, to other values, in the "
+        "arguments or in accelerate's own configuration.",
+        remedy=Remedy(
+            text='Write "auto" for them in the JSON, so that the trainer fills them in, or set them in one place. '
+            "train_batch_size is the micro batch times accumulation times the number of processes."
+        ),
+        sources=("hiyouga/LlamaFactory#201", "yuvalkirstain/PickScore#2", "deepspeed/runtime/config.py"),
+        patterns=(
+            r"correct the following DeepSpeed config values that mismatch",
+            r"train_batch_size is not equal to micro_batch_per_gpu",
+            r"deepspeed_config_file\W{1,2}, the following accelerate config variables will be ignored",
+            r"requires you to pass at least one of training or evaluation dataloaders",
+        ),
+        confidence=0.94,
+    ),
 )
