@@ -174,6 +174,7 @@ RULES = (
             r"module \W?(?:transformers|datasets|trl|peft|timm|(?:pytorch_)?lightning|torchvision|torchaudio|torchtext)"
             r"[\w.]{0,80}\W? has no attribute",
             r"Couldn't load custom C\+\+ ops",
+            r"lr scheduler \W\w{1,60}\W doesn't follow PyTorch's LRScheduler API",
             r"\bCUDAMismatchException\b",
             r"detected CUDA version \([\d.]+\) mismatches the version that was used to compile",
         ),
