@@ -209,4 +209,21 @@ RULES = (
         ),
         confidence=0.93,
     ),
+    Rule(
+        id="hydra_target",
+        title="Hydra could not make what the configuration names",
+        cause="The class or function of a `_target_` could not be imported, or it failed when it was called. Hydra "
+        "shows the reason as an exception before its own, and hides both unless it is asked for them.",
+        remedy=Remedy(
+            text="Where no exception is shown, start it again with HYDRA_FULL_ERROR=1 (`mpstui restart RUN --env "
+            "HYDRA_FULL_ERROR=1`); then fix what that says: a wrong name, a module that is missing, an argument."
+        ),
+        sources=("hydra-ecosystem/hydra#2289", "ashleve/lightning-hydra-template#350"),
+        patterns=(
+            r"Error (?:locating target|in call to target) \W",
+            r"hydra\.errors\.InstantiationException",
+        ),
+        numbers=((r"Error (?:locating target|in call to target) \W([\w.]{1,120})", "{0}"),),
+        confidence=0.55,  # whatever is known of the exception before it says more
+    ),
 )
