@@ -159,4 +159,17 @@ RULES = (
         kind=Kind.SYMPTOM,
         outranks=("mps_op_limit",),
     ),
+    Rule(
+        id="fused_optimizer",
+        title="The optimizer has no fused version for this device",
+        cause="`fused=True` takes kernels that a torch has for some devices alone: CUDA first, the CPU since 2.4, MPS "
+        "since 2.5.",
+        remedy=Remedy(
+            text="Leave `fused=True` away (transformers: optim=\"adamw_torch\" in place of adamw_torch_fused), or "
+            "upgrade torch."
+        ),
+        sources=("jbarnes850/deepseek-r1-finetune#1", "torch/optim/adamw.py"),
+        patterns=(r"`fused=True` requires all the params to be floating point Tensors of supported devices",),
+        confidence=0.95,
+    ),
 )
