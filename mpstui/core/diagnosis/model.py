@@ -147,7 +147,7 @@ class Remedy:
                 return self
             told = " and ".join(f"{name}={value}" for name, value in self.env.items())
             why = f"{told} was set already and did not help"
-        text, device = f"{why}. {self.otherwise}".rstrip(), self.otherwise_device
+        text, device = " ".join(filter(None, (self.otherwise, f"{why}."))), self.otherwise_device
         return replace(self, text=text, env={}, args=(), device=device, risk=None, defeated_by=None)
 
     def in_project(self, folder: str) -> Remedy:
