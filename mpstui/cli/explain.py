@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 from ..core.formats.console import strip_controls
 from ..core.model.errors import OperationError, UsageError
-from .session import Session, meant_run, print_json, say_lines
+from .session import Session, meant_run, print_json, say_lines, terminal_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..core.diagnosis.model import Evidence, Finding, Remedy
     from ..core.formats.points import ParsedLog
     from ..core.launching.cure import Cure
 
 CARD_WIDTH = 100
+_LEAST_WIDTH = 40
 _SHOWN_METRICS = 12
 _NO_OUTPUT = {
     **dict.fromkeys((".py", ".sh"), "a program"),
@@ -73,8 +76,8 @@ def run_diagnose(args: argparse.Namespace) -> int:
         cure = cure_of(RunDir(path), findings, session.environ, session.home.arguments)
     unknown = unexplained(findings, evidence)
     unknown = (_not_ended(path) or unknown) if unknown else None
-    cards = [textwrap.fill(unknown, width=CARD_WIDTH, break_on_hyphens=False)] if unknown else []
-    say_lines("\n\n".join([*cards, *(_card(number, finding, cure) for number, finding in enumerate(findings, 1))]))
+    cards = [textwrap.fill(unknown, width=_width(), break_on_hyphens=False)] if unknown else []
+    say_lines("\n\n".join([*cards, *_cards(findings, cure)]))
     return 0
 
 
@@ -120,6 +123,33 @@ def _evidence_of_others(folder: Path) -> Evidence:
     return evidence_of(found)
 
 
+def _cards(findings: Sequence[Finding], cure: Cure | None) -> list[str]:
+    """The causes that are about as probable as the first, in full; the rest of them, most often a part of the same
+    crash, in a line each."""
+    from ..core.diagnosis.model import Kind
+    from ..core.launching.cure import AS_SURE
+
+    full = [
+        finding
+        for finding in findings
+        if finding is findings[0]
+        or (finding.kind is not Kind.SYMPTOM and finding.confidence >= AS_SURE * findings[0].confidence)
+    ]
+    rest = ["Less probable, or a part of the same:"]
+    for finding in findings:
+        if finding not in full:
+            shown = finding.shown_by
+            place = "" if shown is None else f", log line {shown.line}" if shown.line is not None else f", {shown.text}"
+            told = f"{finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]{place}"
+            rest.append(textwrap.fill(told, _width(), initial_indent=" " * 3, subsequent_indent=" " * 6))
+    cards = [_card(number, finding, cure) for number, finding in enumerate(full, 1)]
+    return [*cards, "\n".join(rest)] if rest[1:] else cards
+
+
+def _width() -> int:
+    return max(_LEAST_WIDTH, min(CARD_WIDTH, terminal_columns() or CARD_WIDTH))
+
+
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
     """A finding in words. ``cure`` is what `--fix` would do to this run; None if only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
@@ -157,7 +187,7 @@ def _applicable(remedy: Remedy) -> str:
 def _wrapped(label: str, text: str) -> str:
     return textwrap.fill(
         text,
-        width=CARD_WIDTH,
+        width=_width(),
         initial_indent=f"   {label + ':':<8} ",
         subsequent_indent=" " * 12,
         break_on_hyphens=False,

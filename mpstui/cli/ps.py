@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from .session import (
     query_of,
     respawn_missing_supervisors,
     say,
+    terminal_columns,
     warn,
 )
 
@@ -181,7 +181,7 @@ def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]
         return ["no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else "")]
     if not rows:
         return ["no runs yet: `mpstui launch quickstart` starts one, `mpstui run -- COMMAND` any program"]
-    cells, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], _columns()
+    cells, columns = [_HEAD, *(_cells(row, time.time()) for row in rows)], terminal_columns()
     widths = {title: max(map(len, column)) for title, column in zip(_HEAD, zip(*cells, strict=True), strict=True)}
     for title in ("TAGS", "JOB", "HOST"):
         if not any(row.json.get(title.lower()) for row in rows):
@@ -242,12 +242,3 @@ def _job(told: Mapping[str, Any] | None) -> str:
     where = told["reason"] if phase.waits else f"on {told['nodes']}" if phase.has_nodes and told["nodes"] else None
     said = where or phase.replace("_", " ")
     return f"{told['id']} {said}" + ("?" if told["silent_since"] is not None else "")
-
-
-def _columns() -> int | None:
-    """Width of the terminal; None if the output is a file or a pipe."""
-    if not sys.stdout.isatty():
-        return None
-    from shutil import get_terminal_size  # imports three compressors, which nobody needs who reads a pipe
-
-    return get_terminal_size().columns

@@ -219,6 +219,11 @@ def give(text: str) -> None:
         print(text, end="")
 
 
+def terminal_columns() -> int | None:
+    """Width of the terminal; None if the output is a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def warn(text: str) -> None:
     """Print one line on standard error, apart from the result."""
     print(f"mpstui: {one_line(text)}", file=sys.stderr)

@@ -92,6 +92,23 @@ def test_the_line_that_raised_is_not_shown_beside_what_it_said(
         assert [line.partition("seen:")[2].strip()[:10] for line in seen] == [shown]
 
 
+def test_what_a_cause_drags_along_takes_a_line_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(
+        "libc++abi: terminating due to uncaught exception of type std::runtime_error: [METAL] Command buffer execution "
+        "failed: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)\n"
+        "UserWarning: resource_tracker: There appear to be 1 leaked semaphore objects to clean up at shutdown\n"
+    )
+    assert main(["diagnose", str(path)]) == 0
+    first, rest = capsys.readouterr().out.split("\n\n")
+    assert first.startswith("1. The GPU had too little memory for a command buffer")
+    assert rest.splitlines()[0] == "Less probable, or a part of the same:"
+    told = " ".join(rest.split())
+    assert [name for name in ("metal_cmdbuf,", "segfault,", "leaked_semaphore_only,") if name not in told] == []
+    assert told.endswith("log line 2")
+    assert "remedy" not in rest
+
+
 def test_the_card_shows_the_risk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "load.log"
     path.write_text("_pickle.UnpicklingError: Weights only load failed.\n")
