@@ -165,7 +165,7 @@ RULES = (
         cause="`fused=True` takes kernels that a torch has for some devices alone: CUDA first, the CPU since 2.4, MPS "
         "since 2.5.",
         remedy=Remedy(
-            text="Leave `fused=True` away (transformers: optim=\"adamw_torch\" in place of adamw_torch_fused), or "
+            text='Leave `fused=True` away (transformers: optim="adamw_torch" in place of adamw_torch_fused), or '
             "upgrade torch."
         ),
         sources=("jbarnes850/deepseek-r1-finetune#1", "torch/optim/adamw.py"),

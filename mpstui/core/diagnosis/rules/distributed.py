@@ -123,8 +123,8 @@ RULES = (
     Rule(
         id="deepspeed_config",
         title="DeepSpeed's configuration contradicts the trainer's",
-        cause="Batch size, accumulation, precision or clipping are set in DeepSpeed's JSON and, to other values, in the "
-        "arguments or in accelerate's own configuration.",
+        cause="Batch size, accumulation, precision or clipping are set in DeepSpeed's JSON and, to other values, in "
+        "the arguments or in accelerate's own configuration.",
         remedy=Remedy(
             text='Write "auto" for them in the JSON, so that the trainer fills them in, or set them in one place. '
             "train_batch_size is the micro batch times accumulation times the number of processes."

@@ -13,9 +13,9 @@ RULES = (
         cause="SIGKILL ended the process without a message. When nobody sent it, that is the system freeing memory (on "
         "macOS jetsam, which counts GPU memory that RSS does not show).",
         remedy=Remedy(
-            text="Use less memory: smaller batch with accumulation, fewer workers, a smaller model. Restore the "
-            "MPS cap (unset PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0) so that torch fails with a catchable error "
-            "first. CPU uses the same RAM.",
+            text="Use less memory: a smaller batch with accumulation, fewer workers, a smaller model; a cluster or a "
+            "container can be asked for more (Slurm: --mem). On a Mac the CPU uses the same RAM, and without "
+            "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 torch fails first, with an error that can be caught.",
             env=DEFAULT_WATERMARKS,
             args=SMALLER_BATCH,
         ),

@@ -13,7 +13,7 @@ def _without(words: str) -> str:
     return rf"\A(?![\s\S]{{0,2000}}?(?:{words}))"
 
 
-_RESUME = "Do not trust what was computed after it: before torch 2.15 Python goes on with garbage or NaN. "
+_GARBAGE = " Where the program went on, trust nothing it computed since: before torch 2.15 that is garbage or NaN."
 
 # Apple's code aborts; on the CPU none of it runs.
 _metal = partial(DeviceRule, signals=(6,), clues={"device:cpu": -0.2})
@@ -26,7 +26,7 @@ RULES = (
         cause="The GPU gave up on a piece of work (internal error, time-out, page fault, or it fell with another "
         "program's error).",
         remedy=Remedy(
-            text=_RESUME + "Stop it and train with a smaller batch, or on CPU.",
+            text="Train with a smaller batch, or on CPU." + _GARBAGE,
             from_checkpoint="Resume from the last good checkpoint.",
             args=SMALLER_BATCH,
         ),
@@ -55,7 +55,7 @@ RULES = (
         title="The GPU had too little memory for a command buffer",
         cause="The memory that one submission needs at once did not fit what Metal can make resident.",
         remedy=Remedy(
-            text=_RESUME + "Use a smaller batch or sequence, close other programs that use the GPU, or run on CPU.",
+            text="Use a smaller batch or sequence, close other programs that use the GPU, or run on CPU." + _GARBAGE,
             args=SMALLER_BATCH,
         ),
         sources=("instructlab/instructlab#380",),
@@ -72,9 +72,8 @@ RULES = (
         title="macOS stopped the GPU work to keep the screen alive",
         cause="A GPU kernel ran so long that the display could not be drawn; macOS ends such work.",
         remedy=Remedy(
-            text=_RESUME
-            + "Use a smaller batch or sequence, close programs that use the GPU, let the display sleep, or "
-            "run on CPU.",
+            text="Use a smaller batch or sequence, close programs that use the GPU, let the display sleep, or run on "
+            "CPU." + _GARBAGE,
             args=SMALLER_BATCH,
         ),
         sources=("mrbizarro/Phosphene#61", "ml-explore/mlx#3267"),
@@ -90,7 +89,7 @@ RULES = (
         title="The GPU hung",
         cause="A kernel did not come back in time and the GPU was reset; often memory shortage or a far too long "
         "kernel in disguise.",
-        remedy=Remedy(text=_RESUME + "Use a smaller batch or sequence, or run on CPU.", args=SMALLER_BATCH),
+        remedy=Remedy(text="Use a smaller batch or sequence, or run on CPU." + _GARBAGE, args=SMALLER_BATCH),
         sources=("tinygrad/tinygrad#7172", "Blaizzy/mlx-vlm#1064"),
         patterns=(
             r"Caused GPU Hang",

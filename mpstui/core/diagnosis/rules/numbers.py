@@ -13,8 +13,8 @@ RULES = (
         "an operator that computes wrongly or a failed GPU command.",
         remedy=Remedy(
             from_checkpoint="Go back to the last good checkpoint.",
-            text="Compare a few steps on CPU, train without autocast or fp16, "
-            "drop non_blocking=True copies, lower the learning rate.",
+            text="Train in fp32 or bf16 where it was fp16, and lower the learning rate; on MPS compare a few steps "
+            "with the CPU's and drop non_blocking=True copies.",
             args=FULL_PRECISION,
         ),
         sources=("princeton-nlp/TransformerPrograms#6", "pytorch/pytorch#139550", "pytorch/pytorch#84936"),
