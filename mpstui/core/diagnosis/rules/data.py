@@ -2,15 +2,21 @@
 
 from ..model import Remedy, Rule
 
+_GAVE_NONE = (
+    r"[^\n]{0,200}\n(?:[^\n]{0,40}[~^]{3}[^\n]{0,160}\n)?[^\n]{0,20}"
+    r"Error: 'NoneType' object (?:has no attribute '(?:shape|astype|copy|size)'|is not subscriptable)"
+)
+
 RULES = (
     Rule(
         id="data_damaged",
         title="A file of the data cannot be read",
-        cause="A file of the data set is cut short, empty or of another kind than its name says: an interrupted "
-        "download or copy, an error page, a pointer of Git LFS.",
+        cause="A file of the data set is cut short, empty or of another kind than its name says (an interrupted "
+        "download or copy, an error page, a pointer of Git LFS). Where OpenCV reads it, which then gives None without "
+        "a word, it may also be missing.",
         remedy=Remedy(
-            text="Find it (a loop that opens each file once shows which), and download or copy it again, or leave it "
-            "out."
+            text="Find it (a loop that opens each file once tells, as does printing its path before), and correct the "
+            "path, download or copy it again, or leave it out."
         ),
         sources=("yhenon/pytorch-retinanet#93", "Media-Smart/vedastr#72"),
         patterns=(
@@ -19,6 +25,9 @@ RULES = (
             r"broken data stream when reading image file",
             r"Parquet magic bytes not found",
             r"nable to (?:synchronously )?open (?:file|object) \((?:truncated file|file signature not found)",
+            r"\(-215:Assertion failed\) !\w{0,20}\.empty\(\)",
+            r"\b(?:imread|imdecode)\(" + _GAVE_NONE,
+            r"\b(?:im(?:g|age)?|mask|frame)\w{0,20}\.(?:shape|astype)\b" + _GAVE_NONE,
         ),
         confidence=0.92,
     ),
