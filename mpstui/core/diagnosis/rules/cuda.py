@@ -73,14 +73,16 @@ RULES = (
         cause="The installed torch, or a package with kernels of its own (bitsandbytes, Triton), was built for other "
         "GPUs than this one: it is older, or newer, than those.",
         remedy=Remedy(
-            text="Install a torch, or the package that is named, whose CUDA version supports the GPU "
-            "(`torch.cuda.get_arch_list()` lists what torch supports)."
+            text="Install a torch, or the package that is named, whose CUDA or ROCm version knows the GPU "
+            "(`torch.cuda.get_arch_list()` tells); an AMD GPU that is like a known one may run as that one "
+            "(HSA_OVERRIDE_GFX_VERSION)."
         ),
         sources=("c10/cuda/CUDAException.cpp",),
         patterns=(
             r"no kernel image is available for execution on the device",
             r"is not compatible with the current PyTorch installation",
             r"Error:? (?:CUDA error: )?named symbol not found",
+            r"(?:CUDA|HIP) error: invalid device function",
             r"device kernel image is invalid",
         ),
         confidence=0.93,
@@ -88,18 +90,20 @@ RULES = (
     ),
     DeviceRule(
         id="cuda_fault",
-        title="A CUDA kernel or library failed",
-        cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so "
-        "the line of the traceback may be innocent. Usual reasons: an index out of range, too little free memory, a "
-        "matrix with NaN, or versions that do not fit.",
+        title="A kernel or library of the GPU failed",
+        cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so the "
+        "line of the traceback may be innocent. An index out of range, too little free memory, a matrix with NaN, or "
+        "versions that do not fit.",
         remedy=Remedy(
-            text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`) to see "
-            "the right line, try a smaller batch, and see that no other program fills the GPU."
+            text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`; AMD: "
+            "AMD_SERIALIZE_KERNEL=3) to see the right line, try a smaller batch, and see that no other program fills "
+            "the GPU."
         ),
         sources=("seanie12/Info-HCVAE#7", "tinyvision/DAMO-YOLO#20"),
         patterns=(
-            r"CUDA error: an illegal memory access was encountered",
-            r"CUDA error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
+            r"(?:CUDA|HIP) error: an illegal memory access was encountered",
+            r"(?:CUDA|HIP) error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
+            r"Memory access fault by GPU node",
             r"CU(?:DNN|SOLVER)_STATUS_\w+",
             r"CUBLAS_STATUS_(?!ALLOC_FAILED)\w+",
             r"Unable to find a valid cuDNN algorithm",
