@@ -150,8 +150,10 @@ def _numbers(rule: Rule, text: SearchText) -> str:
 
 
 def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
-    """Whether running on the CPU avoids it: not if it ran there already, and for some rules only if the program can be
-    told to."""
+    """Whether running on the CPU avoids it: not if it ran there already or the rule's move there is of no use here, and
+    for some rules only if the program can be told to."""
+    if rule.remedy.device == "cpu" and remedy.device != "cpu":
+        return False
     told = remedy.device == "cpu" and "cpu_offered" in clues
     return (rule.restart_on_cpu_helps or told) and "device:cpu" not in clues
 

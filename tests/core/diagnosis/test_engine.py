@@ -264,6 +264,15 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
     assert f" {FALLBACK}=1 does not reach" in found.remedy.text
 
 
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [("zsh: bus error  python train.py", "cpu"), ("traceback : Signal 7 (SIGBUS) received by PID 4711", None)],
+)
+def test_the_cpu_is_no_help_for_a_bus_error_on_linux(text: str, device: str | None) -> None:
+    found = diagnose(Evidence(lines=lines(text)))[0]
+    assert (found.id, found.remedy.device, found.restart_on_cpu_helps) == ("bus_error", device, device is not None)
+
+
 APPLE = "/AppleInternal/Library/BuildRoots/" + "/".join(["0f1e2d3c-4b5a"] * 16)
 """A path as long as those that Apple's libraries print before they say what is wrong."""
 

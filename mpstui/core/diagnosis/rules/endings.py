@@ -116,7 +116,17 @@ RULES = (
         title="Bus error",
         cause="SIGBUS: native code touched memory that was not there. On MPS the same training usually works on "
         "CPU; on Linux it can also be a full /dev/shm.",
-        remedy=Remedy(text="Run on CPU; upgrade torch and macOS.", device="cpu"),
+        remedy=Remedy(
+            text="Run on CPU; upgrade torch and macOS.",
+            device="cpu",
+            defeated_by=(
+                r"(?i)exitcode\W{1,6}-7\b|signal 7 \(SIGBUS\) received|core dumped|physical address",
+                "This was on Linux, where no MPS is",
+            ),
+            otherwise="Give it more shared memory (`docker run --shm-size 8g`), or load data without workers "
+            "(num_workers=0); else use a smaller batch, and see that the disk of what is mapped into memory is not "
+            "full.",
+        ),
         sources=("apple/ml-stable-diffusion#8",),
         patterns=(
             r"\bbus error\b",
