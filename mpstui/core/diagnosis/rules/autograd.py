@@ -44,7 +44,10 @@ RULES = (
             "gradient checkpointing call model.enable_input_require_grads()."
         ),
         sources=("torch/csrc/autograd/python_engine.cpp",),
-        patterns=(r"element 0 of tensors does not require grad and does not have a grad_fn",),
+        patterns=(
+            r"element 0 of tensors does not require grad and does not have a grad_fn",
+            r"none of output has requires_grad=True, this checkpoint\(\) is not necessary",
+        ),
         confidence=0.95,
     ),
     Rule(
