@@ -227,4 +227,20 @@ RULES = (
         numbers=((r"Error (?:locating target|in call to target) \W([\w.]{1,120})", "{0}"),),
         confidence=0.55,  # whatever is known of the exception before it says more
     ),
+    Rule(
+        id="lora_targets",
+        title="LoRA names no layers of this model",
+        cause="Adapters are put beside the layers that `target_modules` names, and the model has none of these names: "
+        "they are those of another architecture, or the list is empty.",
+        remedy=Remedy(
+            text="Name layers that the model has (`print(model)` lists them; q_proj and v_proj in Llama, c_attn in "
+            'GPT-2, query_key_value in Bloom), or take target_modules="all-linear".'
+        ),
+        sources=("wp931120/baichuan_sft_lora#1", "peft/tuners/tuners_utils.py"),
+        patterns=(
+            r"Target modules .{1,400} not found in the base model",
+            r"Please specify `target_modules` in `peft_config`",
+        ),
+        confidence=0.95,
+    ),
 )
