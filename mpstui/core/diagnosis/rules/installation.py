@@ -171,6 +171,7 @@ RULES = (
             r"\b(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Trainer|Config)\.__init__\(\) got an unexpected keyword",
             r"\W\w{0,20}(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Env)?(?:Trainer|Config)\W? object has no attribute",
             r"type object \WTrainer\W has no attribute",
+            r"Dataset scripts are no longer supported, but found \S",
             r"Trainer\.compute_loss\(\) got an unexpected keyword argument \Wnum_items_in_batch",
             r"Trainer\._get_(?:train|eval)_sampler\(\) (?:takes \d|got an unexpected)",
             r"module \W?(?:transformers|datasets|trl|peft|timm|(?:pytorch_)?lightning|torchvision|torchaudio|torchtext)"
