@@ -73,4 +73,23 @@ RULES = (
         ),
         confidence=0.9,
     ),
+    Rule(
+        id="data_format",
+        title="The rows of the data do not have one form",
+        cause="A table is read with the columns and types of its first rows, and a later row or file has others: a "
+        "number where there was text, a list for a single value, a comma too many.",
+        remedy=Remedy(
+            text="Give each column one type in all rows and files (the exceptions before the last one name it), or say "
+            "the types when it is read (datasets: `features=`; pandas: `dtype=`, `on_bad_lines=`)."
+        ),
+        sources=("findalexli/mllm-dpo#2", "datasets/builder.py"),
+        patterns=(
+            r"ArrowInvalid: JSON parse error",
+            r"Arrow(?:Invalid|TypeError): (?:Expected \w|Could not convert|Column\()",
+            r"\bCastError: Couldn't cast",
+            r"DatasetGeneration(?:Cast)?Error: An error occurred while generating the dataset",
+            r"ParserError: Error tokenizing data",
+        ),
+        confidence=0.85,
+    ),
 )
