@@ -133,6 +133,7 @@ RULES = (
             r"\bSIGBUS\b",
             _BY_SIGNAL + r" (?:by |with |due to )?signal:? (?:10|7)\b",
             _EXIT_CODE + r"(?:-10|138|135)\b",
+            r"exitcode\W{1,6}-(?:7|10)\b",
             _RETURN_CODE + r"(?:-10|138|135)\b",
         ),
         confidence=0.82,
