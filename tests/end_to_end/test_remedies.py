@@ -97,7 +97,9 @@ CASES: Mapping[str, Case] = {
     ),
     "mps_watermark_invalid": Case((f"{HIGH} 0.7 -> unset", f"{LOW} 1.4 -> unset"), {}, {HIGH: "0.7", LOW: "1.4"}),
     **dict.fromkeys(["dl_spawn_guard", "dl_pickle", "dl_worker_signal", "dl_share_mps", "dl_shared_memory"], WORKERS),
-    **dict.fromkeys(["too_many_files", "dl_mappings", "objc_fork", "metal_xpc", "cuda_fork"], WORKERS),
+    **dict.fromkeys(
+        ["too_many_files", "dl_mappings", "dl_shared_handle", "objc_fork", "metal_xpc", "cuda_fork"], WORKERS
+    ),
     **dict.fromkeys(["device_mismatch", "device_module", "generator_device", "bus_error"], CPU),
     **dict.fromkeys(["macos_too_old", "mps_not_built"], CPU),
     **dict.fromkeys(["metal_encoder_thread", "mps_internal_assert", "mps_float64", "mps_op_limit"], CPU),

@@ -139,6 +139,23 @@ RULES = (
         confidence=0.93,
         outranks=("cpu_oom", "dl_worker_signal"),
     ),
+    Rule(
+        id="dl_shared_handle",
+        title="Workers read one open HDF5 file together",
+        cause="A file that was opened before the workers were forked has one position for all of them, and each moves "
+        "it for the others. Where it fails without workers too, the file is damaged.",
+        remedy=Remedy(
+            text="Load data without workers (num_workers=0), or open the file in each worker, when its first sample is "
+            "asked for.",
+            args=NO_WORKERS,
+        ),
+        sources=("Dana-Farber-AIOS/pathml#255", "pytorch/pytorch#11887"),
+        patterns=(
+            r"Unable to (?:synchronously )?open object \((?!object |component |'|unable to )",
+            r"Can't (?:synchronously )?read data \(",
+        ),
+        confidence=0.88,
+    ),
     DeviceRule(
         id="dl_share_mps",
         title="An MPS tensor was sent to another process",
