@@ -74,7 +74,7 @@ _STACK_FRAME = re.compile(
 """What Python could not read is named without a function."""
 _NATIVE = re.compile(rf"^(?:{RANK_PREFIX})?Fatal Python error: ")
 """``faulthandler``, which then shows the stacks, the innermost frame first."""
-_OF_LIBRARIES = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
+_OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
 
@@ -292,7 +292,8 @@ def _frame(match: re.Match[str], lines: tuple[LogLine, ...], place: int, index: 
     code = lines[place + 1].text if place + 1 < index else ""
     file, number = match["file"] or match["boxed"], match["line"] or match["at"]
     function = match["function"] or match["method"] or "<module>"
-    where = f"{file.rpartition('/')[2]}:{number}" + ("" if function == "<module>" else f" in {function}")
+    name = re.split(r"[/\\]", file)[-1]
+    where = f"{name}:{number}" + ("" if function == "<module>" else f" in {function}")
     return _Frame(file, int(number), where, "" if _STACK_FRAME.match(code) else code)
 
 

@@ -52,6 +52,14 @@ def lines(text: str) -> Evidence:
     return Evidence(lines=tuple(screen_lines(text.split("\n"))), exit_code=1)
 
 
+def test_a_traceback_of_windows_names_the_users_own_file() -> None:
+    text = OWN.replace("/home/me/env/lib/python3.11/", "C:/Env/Lib/").replace("/home/me/", "D:/work/")
+    text = "\n".join(line.replace("/", "\\") if "File" in line else line for line in text.split("\n"))
+    found = last_exception(lines(text).lines)
+    assert found is not None
+    assert (found.text, found.where) == ("AttributeError: TPU", "data.py:12 in load")
+
+
 @pytest.mark.parametrize("launcher", [BY_ACCELERATE, BY_TORCHRUN])
 def test_the_scripts_own_exception_is_quoted_before_its_launchers(launcher: str) -> None:
     found = last_exception(lines(OWN + launcher).lines)
