@@ -252,6 +252,18 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
     return _evidence(lines[index].number, text, frame)
 
 
+def _direct_cause(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
+    """The exception that the last one was raised from (``raise ... from error``); it often says more."""
+    found = _exceptions(lines)
+    for index in range(found[-1], max(-1, found[-1] - CHAIN_REACH), -1):
+        if _CHAIN[1] in lines[index].text:
+            before = [one for one in found if one < index]
+            return _evidence(lines[before[-1]].number, lines[before[-1]].text, None) if before else None
+        if _CHAIN[0] in lines[index].text:
+            return None
+    return None
+
+
 def evidence_at(lines: tuple[LogLine, ...], index: int, text: str) -> EvidenceLine:
     """A line of the log, with the place in the code where the exception or the native crash of it was raised."""
     tells = _EXCEPTION.match(lines[index].text) or _NATIVE.match(lines[index].text)
@@ -312,7 +324,10 @@ def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
     exception = last_exception(evidence.lines)
     if exception is not None:
         place = f" ({exception.where})" if exception.where else ""
-        return f"No known cause was found. The last exception, on log line {exception.line}: {exception.text}{place}"
+        reason = _direct_cause(evidence.lines)
+        because = f"; its cause, on log line {reason.line}: {reason.text}" if reason is not None else ""
+        told = f"The last exception, on log line {exception.line}: {exception.text}{place}{because}"
+        return f"No known cause was found. {told}"
     if evidence.exit_code == 0:
         return "It ended with exit code 0: there is no crash to explain."
     ending = next((line.text for line in reversed(evidence.lines) if line.text.strip()), None)

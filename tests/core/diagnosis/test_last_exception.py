@@ -52,6 +52,23 @@ def lines(text: str) -> Evidence:
     return Evidence(lines=tuple(screen_lines(text.split("\n"))), exit_code=1)
 
 
+@pytest.mark.parametrize(
+    ("chain", "told"),
+    [
+        (
+            "The above exception was the direct cause of the following exception:",
+            "; its cause, on log line 1: TypeError: a",
+        ),
+        ("During handling of the above exception, another exception occurred:", ""),
+        ("", ""),
+    ],
+)
+def test_what_the_last_exception_was_raised_from_is_quoted_too(chain: str, told: str) -> None:
+    text = f"TypeError: a\n\n{chain}\n\nmaker.MakingError: making failed"
+    where = "No known cause was found. The last exception, on log line 5: maker.MakingError: making failed"
+    assert unexplained((), lines(text)) == where + told
+
+
 def test_a_traceback_of_windows_names_the_users_own_file() -> None:
     text = OWN.replace("/home/me/env/lib/python3.11/", "C:/Env/Lib/").replace("/home/me/", "D:/work/")
     text = "\n".join(line.replace("/", "\\") if "File" in line else line for line in text.split("\n"))
