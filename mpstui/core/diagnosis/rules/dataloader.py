@@ -162,7 +162,8 @@ RULES = (
         cause="The dataset, its collate_fn or the model hands MPS tensors to worker processes; MPS memory cannot be "
         "shared.",
         remedy=Remedy(
-            text="Keep the dataset's tensors on CPU and move batches in the training loop, or load without workers.",
+            text="Load data without workers (num_workers=0), or keep the dataset's tensors on CPU and move batches in "
+            "the training loop.",
             args=NO_WORKERS,
         ),
         sources=("pytorch/pytorch#87688",),
@@ -202,8 +203,8 @@ RULES = (
         cause="fork() without exec in a process that had already used Objective-C frameworks; macOS ends such "
         "children on purpose.",
         remedy=Remedy(
-            text="Start workers with spawn or use none. OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES only hides the "
-            "problem.",
+            text="Load data without workers (num_workers=0), or start them with spawn. "
+            "OBJC_DISABLE_INITIALIZE_FORK_SAFETY=YES only hides the problem.",
             args=NO_WORKERS,
         ),
         sources=("sparkmicro/Ki-nTree#160",),

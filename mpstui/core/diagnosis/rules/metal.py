@@ -126,8 +126,8 @@ RULES = (
         cause="The connection to Apple's shader compiler service broke; usually because Metal was used in a "
         "forked child, which cannot inherit it.",
         remedy=Remedy(
-            text="Start workers with spawn, never fork after torch is loaded (transformers: "
-            "--dataloader_multiprocessing_context spawn), or use no workers.",
+            text="Load data without workers (num_workers=0), or start them with spawn (transformers: "
+            "--dataloader_multiprocessing_context spawn), never with fork once torch is loaded.",
             args=NO_WORKERS,
         ),
         sources=("huggingface/transformers#38819",),

@@ -52,7 +52,7 @@ RULES = (
         id="mps_autocast",
         title="This torch has no autocast for MPS",
         cause="torch.autocast('mps') exists since torch 2.5 (bfloat16 since 2.6).",
-        remedy=Remedy(text="Upgrade torch, or switch mixed precision off.", args=FULL_PRECISION),
+        remedy=Remedy(text="Switch mixed precision off, or upgrade torch.", args=FULL_PRECISION),
         sources=("bytedance/USO#34",),
         patterns=(
             r"unsupported autocast device_type \W?mps",
