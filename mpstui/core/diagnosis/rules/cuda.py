@@ -101,7 +101,8 @@ RULES = (
         ),
         sources=("seanie12/Info-HCVAE#7", "tinyvision/DAMO-YOLO#20"),
         patterns=(
-            r"(?:CUDA|HIP) error: an illegal memory access was encountered",
+            r"an illegal memory access was encountered",
+            r"\b(?:cuda|hip)Error(?:IllegalAddress|LaunchFailure)\b",
             r"(?:CUDA|HIP) error: (?:misaligned address|unspecified launch failure|an illegal instruction)",
             r"Memory access fault by GPU node",
             r"CU(?:DNN|SOLVER)_STATUS_\w+",
