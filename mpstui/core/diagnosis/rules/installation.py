@@ -159,8 +159,8 @@ RULES = (
         sources=("Dao-AILab/flash-attention#867", "axolotl-ai-cloud/axolotl#1157", "PrimeIntellect-ai/verifiers#96"),
         patterns=(
             r"operator torchvision::nms does not exist",
-            r"undefined symbol: _Z\w+",
-            r"\.so[\d.]{0,12}: undefined symbol: \w+",
+            r"undefined symbol: {0,2}_Z\w+",
+            r"\.so[\d.]{0,12}: undefined symbol: {0,2}\w+",
             r"Symbol not found: \(?_{1,2}(?:Z|torch_|aoti_|c10_|Py)\w+",
             r"cannot import name \W\w{1,80}\W from \W?(?:transformers|huggingface_hub|accelerate|peft|diffusers)\b",
             r"cannot import name \W\w{1,80}\W from \W?(?:datasets|tokenizers|trl|torchvision|torchaudio|timm)\b",
