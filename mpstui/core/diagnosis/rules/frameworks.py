@@ -152,6 +152,7 @@ RULES = (
             r"ModelCheckpoint\(monitor=.{1,80}\) not found in the returned metrics",
             r"conditioned on metric .{1,80} which is not available",
             r"which is not found in the evaluation metrics",
+            r"KeyError: \Weval_\w{1,60}\W",
         ),
         confidence=0.94,
     ),
