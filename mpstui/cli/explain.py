@@ -32,8 +32,8 @@ _NO_OUTPUT = {
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:
     parser.epilog = """\
-Lists the most probable causes first, each with the lines that show it and what helps;
-`mpstui restart RUN --fix` applies it. Examples:
+Lists the most probable causes first, with the lines that show them and what helps;
+`mpstui restart RUN --fix` applies it. What is less probable takes a line. Examples:
   mpstui diagnose RUN
   mpstui diagnose slurm-4711.out --exit-code 137"""
     parser.add_argument("target", metavar="RUN|FILE", help="a log file, a folder of a run, or a run's id or name")
