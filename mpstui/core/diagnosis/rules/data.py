@@ -87,7 +87,7 @@ RULES = (
             r"ArrowInvalid: JSON parse error",
             r"Arrow(?:Invalid|TypeError): (?:Expected \w|Could not convert|Column\()",
             r"\bCastError: Couldn't cast",
-            r"DatasetGeneration(?:Cast)?Error: An error occurred while generating the dataset",
+            r"\bDatasetGenerationCastError\b",
             r"ParserError: Error tokenizing data",
         ),
         confidence=0.85,

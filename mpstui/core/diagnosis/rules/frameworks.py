@@ -132,7 +132,9 @@ RULES = (
             r"ValueError: --\w[\w-]{1,60} requires ",
             r"omegaconf\.errors\.(?:Validation|MissingMandatory|UnsupportedValue)\w+",
         ),
-        weak_patterns=(r"(?:\A|\n)[\w./-]{1,80}\.py: error: \S",),  # whatever else a parser of arguments says
+        weak_patterns=(
+            r"(?:\A|\n)[\w./-]{1,80}\.py: error: (?!-?\.?\d|nan\b|inf\b)\S",
+        ),  # whatever else a parser of arguments says
         confidence=0.93,
         codes=(2, 1),
         clues={"code:2": 0.04},

@@ -169,7 +169,6 @@ RULES = (
             r"\W(?:tokenizer|processing_class|eval(?:uation)?_strategy|no_cuda|use_mps_device|max_seq_length|gpus)\b",
             # trl renames what its trainers take from one version to the next.
             r"\b(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Trainer|Config)\.__init__\(\) got an unexpected keyword",
-            r"\W\w{0,20}(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Env)?(?:Trainer|Config)\W? object has no attribute",
             r"type object \WTrainer\W has no attribute",
             r"Dataset scripts are no longer supported, but found \S",
             r"Trainer\.compute_loss\(\) got an unexpected keyword argument \Wnum_items_in_batch",
@@ -180,6 +179,9 @@ RULES = (
             r"lr scheduler \W\w{1,60}\W doesn't follow PyTorch's LRScheduler API",
             r"\bCUDAMismatchException\b",
             r"detected CUDA version \([\d.]+\) mismatches the version that was used to compile",
+        ),
+        weak_patterns=(  # or a slip in a class of one's own
+            r"\W\w{0,20}(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Env)?(?:Trainer|Config)\W? object has no attribute",
         ),
         confidence=0.9,
         outranks=("module_missing", "torch_old_api"),
