@@ -30,6 +30,7 @@ RULES = (
             r"has been modified by an inplace operation",
             r"is a view and (?:is being|its base or another view of its base has been) modified inplace",
             r"leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
+            r"leaf variable has been moved into the graph interior",
         ),
         confidence=0.95,
         outranks=("backward_twice",),
