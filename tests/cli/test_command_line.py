@@ -123,7 +123,7 @@ def test_a_narrow_terminal_gets_fewer_columns_and_a_pipe_all(
     whole = capsys.readouterr().out
     assert "1,234,567" in whole
     assert whole.split()[:8] == ["RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED"]
-    monkeypatch.setattr(ps, "_columns", lambda: 72)
+    monkeypatch.setattr(ps, "terminal_columns", lambda: 72)
     assert main(["ps"]) == 0
     narrow = capsys.readouterr().out.splitlines()
     assert max(map(len, narrow)) <= 72
