@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpstui.cli import explain
 from mpstui.cli.main import main
 from mpstui.core.launching.choice import LaunchChoice
 from mpstui.core.profiles.model import profile_of_command
@@ -107,6 +108,14 @@ def test_what_a_cause_drags_along_takes_a_line_each(tmp_path: Path, capsys: pyte
     assert [name for name in ("metal_cmdbuf,", "segfault,", "leaked_semaphore_only,") if name not in told] == []
     assert told.endswith("log line 2")
     assert "remedy" not in rest
+
+
+def test_the_card_fits_a_narrow_terminal(
+    log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explain, "terminal_columns", lambda: 60)
+    assert main(["diagnose", str(log)]) == 0
+    assert 50 < max(len(line) for line in capsys.readouterr().out.splitlines()) <= 60
 
 
 def test_the_card_shows_the_risk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
