@@ -73,8 +73,8 @@ RULES = (
         cause="The installed torch, or a package with kernels of its own (bitsandbytes, Triton), was built for other "
         "GPUs than this one: it is older, or newer, than those.",
         remedy=Remedy(
-            text="Install a torch, or the package that is named, whose CUDA or ROCm version knows the GPU "
-            "(`torch.cuda.get_arch_list()` tells); an AMD GPU that is like a known one may run as that one "
+            text="Install a torch, or the package that is named, whose CUDA or ROCm version supports the GPU "
+            "(`torch.cuda.get_arch_list()` lists what torch supports); an AMD GPU that is like a known one may run as that one "
             "(HSA_OVERRIDE_GFX_VERSION)."
         ),
         sources=("c10/cuda/CUDAException.cpp",),
@@ -92,8 +92,8 @@ RULES = (
         id="cuda_fault",
         title="A kernel or library of the GPU failed",
         cause="A kernel read outside its memory, or cuDNN, cuBLAS or cuSOLVER could not work; they report late, so the "
-        "line of the traceback may be innocent. An index out of range, too little free memory, a matrix with NaN, or "
-        "versions that do not fit.",
+        "line of the traceback may be innocent. Usual reasons: an index out of range, too little free memory, a matrix "
+        "with NaN, or versions that do not fit.",
         remedy=Remedy(
             text="Start again with CUDA_LAUNCH_BLOCKING=1 (`mpstui restart RUN --env CUDA_LAUNCH_BLOCKING=1`; AMD: "
             "AMD_SERIALIZE_KERNEL=3) to see the right line, try a smaller batch, and see that no other program fills "
