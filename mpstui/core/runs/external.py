@@ -273,7 +273,7 @@ class ExternalMetrics:
                 columns |= {
                     shown: one
                     for name, one in point.values.items()
-                    if (shown := _shown_as(name, newest)) and shown not in columns
+                    if (shown := _shown_as(name, newest, leads=leads)) and shown not in columns
                 }
                 self.store.add_columns(
                     record["attempt"],
@@ -303,13 +303,13 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
     if point.learning_rate is not None:
         record["lr"] = point.learning_rate
     values = {**point.metrics, **point.eval_metrics}
-    shown = {_shown_as(name, point): value for name, value in values.items()}
+    shown = {_shown_as(name, point, leads=leads): value for name, value in values.items()}
     return {name: value for name, value in shown.items() if name} | record
 
 
-def _shown_as(name: str, point: MetricPoint) -> str:
-    """The name of a value's curve; empty for a field of every record, and for another name of ``lr`` or the line's
-    ``loss``.
+def _shown_as(name: str, point: MetricPoint, *, leads: bool) -> str:
+    """Return the name of a value's curve; empty for a field of every record, and for another name of ``lr`` or of the
+    line's own loss. A loss that is no plain one, of a line that does not lead the chart, keeps its name.
 
     Two losses on one line are two quantities, however alike their names are: ``train loss: 0.5, loss: 0.75``.
     """
@@ -318,9 +318,10 @@ def _shown_as(name: str, point: MetricPoint) -> str:
     if point.verbatim:
         return name
     own = point.series.rpartition("@")[0].removeprefix("bar ")
-    if own == name.lower() or name in NOT_METRICS or quantity(name) == ("", "lr"):
+    told = quantity(name)
+    if name in NOT_METRICS or told == ("", "lr") or (own == name.lower() and (leads or told == ("", "loss"))):
         return ""
-    if quantity(name) != ("", "loss"):
+    if told != ("", "loss"):
         return name
     if name in point.eval_metrics:
         return "eval loss"  # under a heading that says so: the curve of the same name is that of training

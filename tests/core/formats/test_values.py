@@ -851,6 +851,8 @@ def test_how_much_is_computed_is_of_the_machine() -> None:
         told = f"flops: 1.{n}5e+04 mfu: 4{n}.5%, seconds for 20 batch: 1.{n}5"
         reader.feed(f"step: {n} loss: 0.{n}5 grad: 1.{n}5 {told}\n".encode())
     assert reader.summary().metrics == ("loss", "grad")
+
+
 def test_the_line_of_the_program_that_logs_is_no_metric() -> None:
     reader, line = (
         LogReader(),

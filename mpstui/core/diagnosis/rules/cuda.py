@@ -74,8 +74,8 @@ RULES = (
         "GPUs than this one: it is older, or newer, than those.",
         remedy=Remedy(
             text="Install a torch, or the package that is named, whose CUDA or ROCm version supports the GPU "
-            "(`torch.cuda.get_arch_list()` lists what torch supports); an AMD GPU that is like a known one may run as that one "
-            "(HSA_OVERRIDE_GFX_VERSION)."
+            "(`torch.cuda.get_arch_list()` lists what torch supports). An AMD GPU that is like a supported one may run "
+            "as that one (HSA_OVERRIDE_GFX_VERSION)."
         ),
         sources=("c10/cuda/CUDAException.cpp",),
         patterns=(

@@ -15,8 +15,8 @@ RULES = (
         "download or copy, an error page, a pointer of Git LFS). Where OpenCV reads it, which then gives None without "
         "a word, it may also be missing.",
         remedy=Remedy(
-            text="Find it (a loop that opens each file once shows which, as does printing each path before), and correct "
-            "the path, download or copy it again, or leave it out."
+            text="Find it (a loop that opens each file once shows which, as does printing each path before), and "
+            "correct the path, download or copy it again, or leave it out."
         ),
         sources=("yhenon/pytorch-retinanet#93", "Media-Smart/vedastr#72"),
         patterns=(
