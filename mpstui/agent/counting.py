@@ -42,14 +42,7 @@ class Steps:
         self._most: int | None = None
         self._round: list[weakref.ref[Any]] = []
         """Optimizers that took part in the newest step."""
-        self._take_turns = False
-        """Whether any step was made by several optimizers."""
-        self._repeats = True
-        """Whether steps with one batch may be parts of one: there were never too many of them."""
-        self._again = 0
-        """How many steps the first of them has made with the batch of its first, before that was known."""
-        self._parts: dict[int, int] = {}
-        """How many steps of an optimizer were parts of one in which it had taken part already."""
+        self._turns = _Turns()
         self._in_a_row = 0
         """How many steps the first of them has made since another one did."""
         self._earlier = 0
@@ -99,7 +92,7 @@ class Steps:
     @property
     def count(self) -> int | None:
         """Steps done: as seen, or as counted by an optimizer whose steps are compiled."""
-        told = max(((_count_of(one) or 0) - self._parts.get(id(one), 0) for one in self._alive()), default=0)
+        told = max(((_count_of(one) or 0) - self._turns.parts.get(id(one), 0) for one in self._alive()), default=0)
         if told or self.seen:
             self._most = max(self._most or 0, self._seen or 0, self._earlier + told)
         return self._most
@@ -136,7 +129,7 @@ class Steps:
             self._made.clear()
             self._networks.clear()
         self._made.add(id(optimizer))
-        self._parts.pop(id(optimizer), None)
+        self._turns.parts.pop(id(optimizer), None)
         self._networks.pop(id(optimizer), None)  # an earlier optimizer at the same address
         self._optimizers.append(weakref.ref(optimizer))
 
@@ -201,9 +194,9 @@ class Steps:
             one = ref()
             if one is optimizer:
                 again = on_same_batch and self._round[-1]() is optimizer
-                self._again += again
-                self._repeats = self._repeats and max(self._again, len(self._round)) < _MOST_PARTS
-                return again and self._take_turns and self._repeats
+                self._turns.again += again
+                self._turns.repeat = self._turns.repeat and max(self._turns.again, len(self._round)) < _MOST_PARTS
+                return again and self._turns.taken and self._turns.repeat
             others = others or one is not None
         return others
 
@@ -219,11 +212,11 @@ class Steps:
             self._seen = max(self.before or 0, self._earlier)
         self._newest = weakref.ref(optimizer)
         if joins:
-            first, before = self._round[0](), 0 if self._take_turns or not self._repeats else self._again
-            self._seen, self._take_turns = self._seen - before, True
+            first, before = self._round[0](), 0 if self._turns.taken or not self._turns.repeat else self._turns.again
+            self._seen, self._turns.taken = self._seen - before, True
             again = any(ref() is optimizer for ref in self._round)
             for one, parts in ((first, before), (optimizer, int(again))):
-                self._parts[id(one)] = self._parts.get(id(one), 0) + parts
+                self._turns.parts[id(one)] = self._turns.parts.get(id(one), 0) + parts
             self._round.append(self._newest)
         else:
             again = bool(self._round) and self._round[-1]() is optimizer
@@ -232,7 +225,7 @@ class Steps:
             self._seen += 2 if joined and self._in_a_row > 1 else 1
             self._in_a_row = 2 if joined else self._in_a_row + 1 if again else 1
             self._round = [self._newest]
-            self._again = self._again if again else 0
+            self._turns.again = self._turns.again if again else 0
         if (written := self._written.get(id(optimizer))) is not None:
             written.steps += 1
         self._lr = optimizer.param_groups[0].get("lr")  # the optimizer may be gone when the program ends
@@ -278,6 +271,20 @@ class Steps:
             return known or 0
         of_epochs = self.epochs_before * epoch_steps if self.epochs_before and epoch_steps else None
         return self._told or known or of_epochs
+
+
+class _Turns:
+    """Of optimizers that take turns: how many steps one makes with the same batch."""
+
+    def __init__(self) -> None:
+        self.taken = False
+        """Whether any step was made by several optimizers."""
+        self.repeat = True
+        """Whether steps with one batch may be parts of one: there were never too many of them."""
+        self.again = 0
+        """How many steps the first has made with the batch of its first, before any other made one."""
+        self.parts: dict[int, int] = {}
+        """How many steps of an optimizer were parts of one in which it had taken part already."""
 
 
 class _Written:
