@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ def require_values(
             continue
         read = (_DATA.search(name) or _READ.search(name)) and _FILE.search(text)
         is_whole = Path(text).expanduser().is_absolute() or not _may_be_joined(name, by_name, arguments)
-        if (ours and key == "data") or (read and is_whole):
+        if (ours and key == "data") or (read and is_whole and not _is_below(text, cwd)):
             hint = f"a path is taken from {cwd}, where the program runs"
             raise UsageError(f"{key}: there is no file or folder {text}", hint, field=f"args.{key}")
     return tuple(one.name for one in known)
@@ -68,6 +69,11 @@ def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[
     """Whether another argument names a folder, which the program may prepend to this one's path."""
     others = {*known, *map(folded, arguments)} - {name}
     return any(_FOLDER.search(one) and not _WRITTEN.search(one) and not _READ.search(one) for one in others)
+
+
+def _is_below(text: str, cwd: Path) -> bool:
+    """True if a folder of the program has such a file, as in ``--config tiny.yml`` of a program with a ``configs``."""
+    return not Path(text).is_absolute() and any(cwd.glob(f"*/{glob.escape(text)}"))
 
 
 def _require_known(key: str, text: str, told: Argument) -> None:

@@ -29,6 +29,9 @@ print(parser.parse_args())
 def _argv(tmp_path: Path) -> list[str]:
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "there.yaml").write_text("x: 1\n")
+    for name in ("configs/tiny.yaml", "data/en/train.csv"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
     return [sys.executable, "train.py"]
 
 
@@ -47,6 +50,8 @@ def environ(folder: Path) -> dict[str, str]:
         ({"dataset": "CIFAR10", "epochs": 3, "lr": "1e-3", "config": "there.yaml"}, ""),
         ({"output_file": "new.csv", "save_config": "new.yaml", "checkpoint": "out/last.pt"}, ""),
         ({"pretrained": "facebook/opt-125m", "config": "base", "data": "https://x.example/a.csv"}, ""),
+        ({"config": "tiny.yaml", "train_file": "en/train.csv"}, ""),  # the program looks in a folder of its own
+        ({"config": "sub/tiny.yaml"}, "there is no file or folder sub/tiny.yaml"),
         ({"root_path": "./there", "data_path": "ETTh1.csv"}, ""),
         ({"root_path": "./there", "data_path": "/gone/ETTh1.csv"}, "there is no file or folder /gone/ETTh1.csv"),
         ({"output_dir": "out", "train_data": "gone.csv"}, "there is no file or folder gone.csv"),
