@@ -1,7 +1,7 @@
-"""From the named numbers of a line to a reading: counters, the training loss, the rest.
+"""Turn the named numbers of a line into a reading: counters, the training loss and the rest.
 
-This is the part that all grammars of the ``key value`` kind share. It knows what disqualifies a line; `places` reads
-its counters.
+All grammars of the ``key value`` kind share this part. It decides which lines are no records; `places` reads their
+counters.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _RULED = re.compile(r"\s{0,9}(?P<rule>[-=*#~])(?P=rule){1,99} (?P<within>\S.{0,60}\S) (?P=rule){2,99}\s{0,9}")
 """``---- mAP 0.0126 ----``"""
 _LABEL = re.compile(r"[A-Z]\w{0,20}(?: [A-Z]\w{0,20}){1,4}")
-"""``Meta Valid Accuracy``: in a sentence not every word begins with a capital."""
+"""``Meta Valid Accuracy``: a label has a capital on every word, a sentence does not."""
 _ASIDE = re.compile(r"\[[^\[\]\d]{0,80}\]|\([^()\d]{0,80}\)|(?:\A|\|)[^|\d]{0,80}(?=\|)")
-"""Words in brackets, or in a cell of their own."""
+"""Words in brackets or in a cell of their own."""
 _MAX_STRAY_WORDS = 9
-"""Of a line that name none of its numbers; with more it is a sentence."""
+"""The most words that name no number; a line with more is a sentence."""
 _FEWEST_IN_A_ROW, _SIGN = 3, len(" / ")
 _LONGEST_NAME = 4
-"""Words in the name of a metric that stands by itself; "For debugging consider passing X=1" is advice."""
+"""The most words in the name of a metric that stands alone; "For debugging consider passing X=1" is advice."""
 _WORDS_BESIDE_A_COUNTER = 4
 _STEPS = (Role.STEP, Role.STEPS)
 _RATES = RATE_WORDS | TRAIN_WORDS | {"learning", "rate"}
 _TIMES = re.compile(
     r"(?i)\W{0,8}(?:times?|timers?|timings?|elapsed|latency)\s?\((?:ms|s|secs?|seconds|us)\)\s{0,3}[|:]"
 )
-"""In front of values that are all times: ``time (ms) | forward: 350.9 | backward: 858.6``."""
+"""The start of a line whose values are all times: ``time (ms) | forward: 350.9 | backward: 858.6``."""
 _HEADED = re.compile(r"([A-Z][A-Za-z0-9]{1,11}) [Tt]raining\s?:")
-"""``CF Training: Epoch 1 Iter 5 / 26``, where ``KG Training: Epoch 1 Iter 5 / 34`` follows."""
+"""One of several training loops: ``CF Training: Epoch 1 Iter 5 / 26``, then ``KG Training: Epoch 1 Iter 5 / 34``."""
 _NO_LOOP = word_set("start begin model the network epoch pre post fine continue resume during end")
 
 
 def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = True) -> LineReading | None:
-    """The reading of a line, or None when it is no record; if ``strict``, it has to look like one, not a sentence."""
+    """Return the reading of a line, or None if it is no record; if ``strict``, a sentence is not taken for one."""
     told = arguments(line, pairs) if "(" in line and "=" in line else ()
     loss = training_loss([pair for pair in pairs if pair not in told] if told else pairs)
     stray_words = strict and len(_WORD.findall(line[:2000])) - sum(len(_WORD.findall(pair.key)) for pair in pairs)
@@ -98,39 +98,39 @@ def assemble(grammar: str, line: str, pairs: Sequence[Pair], *, strict: bool = T
 
 
 def _is_unnamed(first: Pair, counters: Counters) -> bool:
-    """Whether all that counts on a line is an epoch that nothing calls so: ``[3/20] train_loss=0.5 val_loss=0.6``."""
+    """True if a line's only counter is an epoch that is not called one: ``[3/20] train_loss=0.5 val_loss=0.6``."""
     return not first.key and bool(first.total) and counters == Counters(first.counted, first.planned)
 
 
 def _told_apart(line: str, name: str) -> str:
-    """The name of a loss, with the word for what is trained where that heads the line: one of two loops of an epoch."""
+    """Return the loss's name, prefixed with what tells its loop from others of the epoch: the ``CF`` of `_HEADED`."""
     headed = _HEADED.match(line)
     return name if headed is None or headed[1].lower() in _NO_LOOP else f"{headed[1]} {name}"
 
 
 def _steps_name(pairs: Sequence[Pair], counters: Counters) -> str:
-    """What a line that plans calls its steps."""
+    """Return what a line that states a plan calls its steps."""
     return next((pair.key for pair in pairs if pair.name.role in _STEPS and pair.counted == counters.steps), "")
 
 
 def _counting(pairs: Sequence[Pair], told: Container[Pair]) -> Sequence[Pair]:
-    """What may count on a line with the arguments ``told``: of these, what is planned."""
+    """Return the pairs that may be counters; of the line's arguments (``told``), only planned totals."""
     return [pair for pair in pairs if pair not in told or pair.name.role in PLANNED]
 
 
 def _evolves(pairs: Sequence[Pair]) -> bool:
-    """Whether a line is of a generation, whose record is of the best in it."""
+    """True if a line reports a generation, whose record is that of the best individual in it."""
     return bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS
 
 
 def _counts_alone(now: Counters, stray_words: int) -> bool:
-    """Whether a line has counters and hardly a word beside them; two counters may have one more."""
+    """True if a line has counters and few other words; an epoch beside a step allows one word more."""
     two = now.epoch is not None and now.shown_step is not None
     return now != Counters() and stray_words <= _WORDS_BESIDE_A_COUNTER + two
 
 
 def sums_up(pairs: Sequence[Pair]) -> bool:
-    """Whether a solver tells with what it began and ended: ``Iterations: 20, Initial cost: 3.5, Final cost: 1.25``."""
+    """True if a solver sums up its start and end: ``Iterations: 20, Initial cost: 3.5, Final cost: 1.25``."""
     if not any("nitial" in pair.key or "NITIAL" in pair.key for pair in pairs):
         return False
     known = [set(words_of(pair.key)) for pair in pairs if pair.marked and not LOSS_WORDS.isdisjoint(words_of(pair.key))]
@@ -139,7 +139,7 @@ def sums_up(pairs: Sequence[Pair]) -> bool:
 
 
 def _rate_of(named: Sequence[Pair], counters: Counters) -> Pair | None:
-    """The learning rate of a line; of settings for several groups, ``embed_lr:0.05 matrix_lr:0.04``, none is that."""
+    """Return a line's learning rate, or None if it sets those of several groups: ``embed_lr:0.05 matrix_lr:0.04``."""
     rates = [pair for pair in named if pair.name.role is Role.LEARNING_RATE]
     plain = any(_RATES.issuperset(words_of(pair.key)) for pair in rates)
     if not counters.positioned and not plain and len({pair.measured for pair in rates}) > 1:
@@ -148,57 +148,59 @@ def _rate_of(named: Sequence[Pair], counters: Counters) -> Pair | None:
 
 
 def _is_sentence(line: str, pairs: Sequence[Pair], loss: Pair | None, stray_words: int) -> bool:
-    """Whether a line has more words than a record, or any beside a broken loss: ``Loss is nan, stopping training``."""
+    """True if a line has too many words, or any at all beside a NaN or infinite loss: ``Loss is nan, stopping``."""
     if len(line) >= 40 and stray_words > _MAX_STRAY_WORDS + 2 * len(pairs):
         return True
     if loss is None or math.isfinite(loss.measured) or any(not one.key or one.name.role in COUNTING for one in pairs):
         return False
-    return stray_words > sum(one.text[-1:].isalpha() for one in pairs)  # "nan" and "inf" are no keys, and words too
+    return stray_words > sum(one.text[-1:].isalpha() for one in pairs)  # "nan" and "inf" count as words, not as keys
 
 
 def _in_place(loss: Pair | None, pairs: Sequence[Pair], counters: Counters, *, strict: bool) -> Pair | None:
-    """The loss of a line with these counters: what sums up a fold is none, a total beside a place may be one."""
+    """Return the loss, now that the counters are known: none in a fold's summary, maybe ``total`` beside a position."""
     if strict and not counters.positioned and any(pair.key.lower() == "fold" for pair in pairs):
-        return None  # ``Fold 2: loss 0.5``: the epochs of it have told their own
+        return None  # ``Fold 2: loss 0.5`` sums up epochs that had records of their own
     return _whole(pairs) if loss is None and (counters.positioned or not strict) else loss
 
 
 def _is_item(now: Counters) -> bool:
-    """Whether a bare number is all that a line counts: ``i = 3, guess = 7`` is one of a list as well as of batches."""
+    """True if a bare number is the only counter: ``i = 3, guess = 7`` may number list items as well as batches."""
     return now.epoch_step is not None and now == Counters(epoch_step=now.epoch_step)
 
 
 def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) -> bool:
-    """Whether the names of measures say that they are of training: of several losses none is the loss."""
+    """True if a measure's name says that it is of training; needed where no single loss can say so."""
     return not eval_metrics and any(pair.scope is NameScope.TRAIN and is_measure(pair.key) for pair in named)
 
 
 def _is_said(pair: Pair, line: str) -> bool:
-    """Whether a sign joins a value to its short name; that of a measure which is all of the line may be long, and needs
-    no sign if it is plain, a label or between two rules."""
+    """True if a sign joins a value to its short name.
+
+    A measure that fills its line may have a long name, and needs no sign if it is plain, a label or between two rules.
+    """
     known = pair.name.role is Role.LEARNING_RATE or is_measure(pair.key)
     if not pair.marked and known and "." in pair.text and (ruled := _RULED.fullmatch(line)) is not None:
         return ruled["within"] == f"{pair.key} {pair.text}{pair.unit}"
     alone = known and line.startswith(pair.key) and pair.end >= len(line) - 1
     if alone and "." in pair.text and line[-1:] != ":" and len(_WORD.findall(line)) == len(_WORD.findall(pair.key)):
-        is_statement = pair.key == "return"  # of a program whose source stands in its log
+        is_statement = pair.key == "return"  # in a program whose source is in its log
         said = (is_plain_measure(pair.key) and not is_statement) or _LABEL.fullmatch(pair.key) is not None
         return pair.marked or said or pair.name.role is Role.LEARNING_RATE
     return pair.marked and (bare_name(pair.key).count(" ") < _LONGEST_NAME or alone)
 
 
 def _is_split(named: Sequence[Pair]) -> bool:
-    """Whether a line has a value of training and one of an evaluation, by these words alone: ``train 4.2 val 4.3``."""
+    """True if a line has a training and an evaluation value, named by just these words: ``train 4.2 val 4.3``."""
     bare = {pair.name.scope for pair in named if "." in pair.text and pair.key.lower() in SCOPE_WORDS}
     return bare == {NameScope.TRAIN, NameScope.EVAL}
 
 
 def _are_in_a_row(named: Sequence[Pair], pairs: Sequence[Pair], line: str, stray_words: int) -> bool:
-    """Whether names and values alternate with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``.
+    """True if names and values alternate, with one sign between them: ``kl_loss 0.67 / prior_ent 1.92 / length 151``.
 
-    A counter may be one of them, ``Iter 25 | Test Loss 5.9 | NFE 14``. No sign is needed where the line is nothing but
-    names of one word and their numbers, one of them that of a measure: ``Episode 3 reward -16.0 eps 0.99``. Other words
-    stand in brackets or in a cell of their own: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
+    A counter may be among them: ``Iter 25 | Test Loss 5.9 | NFE 14``. No sign is needed if the line holds only one-word
+    names and their numbers, at least one of them a measure: ``Episode 3 reward -16.0 eps 0.99``. Other words may stand
+    in brackets or in a cell of their own: ``[Test seq (all points)] | Loss 0.5 | MSE 0.4 | NLL 1.2``.
     """
     scopes = len({pair.said for pair in pairs} - {""})
     if stray_words > scopes and len(pairs) < _FEWEST_IN_A_ROW:
@@ -219,7 +221,7 @@ def _are_samples(line: str, counters: Counters) -> bool:
 
 
 def training_loss(pairs: Sequence[Pair]) -> Pair | None:
-    """The pair that is the training loss: the first of the best rank; None when rivals leave no main one."""
+    """Return the pair with the training loss: the first of the best rank, or None if rivals leave no main loss."""
     losses = [
         pair
         for pair in pairs
@@ -231,14 +233,14 @@ def training_loss(pairs: Sequence[Pair]) -> Pair | None:
     best = min(losses, key=lambda pair: pair.name.rank, default=None)
     if best is None or best.name.rank < PART or len({pair.key for pair in losses}) == 1:
         return best
-    # ``actor/loss`` among ``actor/pg_loss`` and ``actor/kl_loss`` is their whole, where no other group has a loss.
+    # ``actor/loss`` is the whole of ``actor/pg_loss`` and ``actor/kl_loss``, unless another group has losses too.
     whole = [pair for pair in losses if pair.key.lower().endswith("/loss")]
     of_one_group = len(whole) == 1 and all(pair.key.startswith(whole[0].key[: -len("loss")]) for pair in losses)
     return whole[0] if of_one_group else None
 
 
 def _whole(pairs: Sequence[Pair]) -> Pair | None:
-    """The loss of a line with a place that calls it ``total`` and nothing else a loss that stands for all."""
+    """Return the value called ``total`` on a line that has a position but no other main loss."""
     found = [
         p for p in pairs if p.marked and p.key.lower() in ("total", "tot") and "." in p.text and not (p.unit or p.total)
     ]
@@ -250,14 +252,14 @@ def _is_part(pair: Pair) -> bool:
 
 
 _SAMPLES = re.compile(r"\[\s*\d{1,9}/ {0,8}\d{1,7}00 \(\s*\d{1,3}%\)\]")
-"""``[640/60000 (1%)]``: samples, as the examples of PyTorch count them; of batches there are rarely hundreds even."""
+"""``[640/60000 (1%)]``: samples, as in PyTorch's examples; a number of batches is rarely a round hundred."""
 _FEWEST_SAMPLES = 1000
 
 
 def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
-    """The loss of an evaluation that a line begins with: ``dev loss: 0.5, best: True`` is no remark.
+    """Return the evaluation loss that makes a line a record: ``dev loss: 0.5, best: True`` is no remark.
 
-    A measure at its beginning is as good: ``psnr: 26.5  Best: 27.0 @ 5000 iter``.
+    A leading measure does so too: ``psnr: 26.5  Best: 27.0 @ 5000 iter``.
     """
     first = next((pair for pair in pairs if pair.name.role not in COUNTING and pair.key), pairs[0])
     if (first.marked or first.said) and is_measure(first.key) and not first.total and "best" not in words_of(first.key):
@@ -267,7 +269,7 @@ def _evaluated_loss(pairs: Sequence[Pair]) -> Pair | None:
 
 
 def _best(grammar: str, pairs: Sequence[Pair]) -> LineReading | None:
-    """The best value so far, which is a metric of its own: ``Best validation accuracy: 16.5 %``."""
+    """Read the best value so far, which is a metric of its own: ``Best validation accuracy: 16.5 %``."""
     found = [pair for pair in pairs if pair.marked and "best" in words_of(pair.key) and not is_never_a_metric(pair.key)]
     found = found if any(is_measure(pair.key) for pair in found) else []
     metrics, eval_metrics = metrics_of(found)

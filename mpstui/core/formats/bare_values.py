@@ -1,6 +1,6 @@
-"""Values that are called after their data alone: ``train 1.11 | val 1.32`` may be losses, or accuracies.
+"""Values named only after their data: ``train 1.11 | val 1.32`` may be losses, or accuracies.
 
-What they do decides: a loss falls. They are kept for so many readings, then either all are losses or none ever is.
+What they do decides: a loss falls. A few readings are kept back, then either all are losses or none ever is.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from .vocabulary import TRAIN_WORDS
 
 _NEEDED = 5
 _FALLS = 3
-"""Of the steps from one to the next, so many have to go down."""
+"""How many of the changes between kept readings have to go down."""
 
 
 def bare_loss(line: str, pairs: Sequence[Pair]) -> Pair | None:
-    """The value of a line that is called "train" alone, where nothing else on it says what was measured."""
+    """Return the value called just "train" on a line where nothing else says what was measured."""
     found = [pair for pair in pairs if pair.key.lower() in TRAIN_WORDS and not (pair.total or pair.unit)]
     if len(found) != 1 or "." not in found[0].text or any(pair.name.role is Role.LOSS for pair in pairs):
         return None
@@ -32,17 +32,17 @@ def bare_loss(line: str, pairs: Sequence[Pair]) -> Pair | None:
 
 
 class BareValues:
-    """Watches them in one log."""
+    """Decides for one log whether such values are losses."""
 
     def __init__(self) -> None:
         self._kept: list[LineReading] = []
         self._are_losses: bool | None = None
 
     def as_meant(self, reading: LineReading, *, trained: bool) -> list[LineReading]:
-        """The reading as it is meant; before it, as soon as they are known for losses, those that were kept.
+        """Return the reading as it is meant, preceded by those kept back once they are known to be losses.
 
         Args:
-            trained: whether any loss was counted: beside one these are something else.
+            trained: whether any other loss was read; beside it, these values are something else.
         """
         if self._are_losses:
             return [reading]

@@ -1,4 +1,4 @@
-"""Progress bars: what a frame says, which bar is the training loop's, which of its frames say something new.
+"""Progress bars: what a frame says, which bar is the training loop's, and which of its frames say something new.
 
 tqdm: ``[desc: ]NN%|bar| n/total [elapsed<remaining, rate, postfix]``, or ``n it [elapsed, rate]`` without a total.
 """
@@ -13,7 +13,7 @@ from functools import lru_cache
 from .points import Counters, LineReading, Number, as_float, parse_count
 
 _PLACE = r"\d{1,12}/\d{1,12} \[[\d:]{4,12}<"
-"""Behind the percentage of a bar whose format leaves out the bar itself: `` 50% 4/8 [00:01<00:01, 3.9it/s]``."""
+"""Follows the percentage where the bar's format leaves out the bar itself: `` 50% 4/8 [00:01<00:01, 3.9it/s]``."""
 _DRAWN = re.compile(rf"%(?:\|| {{1,2}}{_PLACE})")
 _BAR = re.compile(
     rf"(?P<percent>\d{{1,3}})%(?:\|[^|\[\]{{}}]{{0,400}}\|\s{{0,8}}| {{1,2}}(?={_PLACE}))"
@@ -46,7 +46,7 @@ _EVALUATED = re.compile(
     r"(?i)(?<![^\W\d_])(?:val|valid|validation|eval|test|dev)[ _./-]"
     r"(?:loss|acc\w{0,5}|f1|auc|m?iou|dice|psnr|mae|r?mse|ppl|error)\s{0,3}[:=]"
 )
-"""A measure that is an evaluation's by its own name: a bar of training may show the last one beside its loss."""
+"""A measure whose own name says evaluation: a training bar may show the latest one beside its loss."""
 _OWN_LOSS = re.compile(r"(?i)(?<![\w./-])loss\s{0,3}[:=]")
 _EPOCH_NUMBER = re.compile(r"(?i)(?:epoch|エポック|轮)\W{0,3}\d")
 _BYTES = re.compile(r"(?i)^(?:[kmgt]i?b|b|ba|ex|bytes|examples?|files?|docs?|rows?)(?:/s)?$")
@@ -70,22 +70,22 @@ class BarFrame:
     """Iterations per second."""
     postfix: str
     counts_epochs: bool
-    """The bar's unit is an epoch: ``3.1s/epoch``."""
+    """True if the bar's unit is an epoch: ``3.1s/epoch``."""
     counts_samples: bool
-    """Its unit is a part of a batch: ``13 img/s``."""
+    """True if the bar's unit is a sample: ``13 img/s``."""
     rank: int
-    """0 not training, -1 evaluation, 1 undescribed, 2 described as training."""
+    """0: not training, -1: evaluation, 1: unknown, 2: described as training."""
     brief: bool = False
-    """Whether all was done in a moment: so much of a training is not."""
+    """True if the bar was full within a moment: too short for a training loop."""
 
 
 def is_drawn(text: str) -> bool:
-    """Whether there is a frame of a bar in a piece of text."""
+    """True if a piece of text contains a frame of a bar."""
     return _has_share(text) or (" [" in text and bool(_open_bars(text)))
 
 
 def find_bars(text: str) -> list[BarFrame]:
-    """Every tqdm frame in a piece of text; several may be glued together."""
+    """Return every tqdm frame in a piece of text; several may be glued together."""
     return _full_bars(text) if _has_share(text) else _open_bars(text)
 
 
@@ -94,10 +94,10 @@ def _has_share(text: str) -> bool:
 
 
 def _open_bars(text: str) -> list[BarFrame]:
-    """The frame of a bar that knows no total, or has gone on behind it: ``Epoch 1: 15it [04:02, 18.8s/it, loss=0.5]``.
+    """Return the frame of a bar without a total, or past it: ``Epoch 1: 15it [04:02, 18.8s/it, loss=0.5]``.
 
-    Without the word or the loss of a training it may be of anything that a program goes through. One that names a step
-    itself, ``env_step=2048``, says with that where the run is.
+    Without a word or a loss of training, it may go through anything. If it names a step itself, ``env_step=2048``, that
+    is where the run stands, not the bar's count.
     """
     match = _OPEN_BAR.search(text, 0, 300)
     if match is None:
@@ -129,7 +129,7 @@ def _full_bars(text: str) -> list[BarFrame]:
     end = 0
     while (drawn := _DRAWN.search(text, end)) and (match := _BAR.search(text, max(end, drawn.start() - 4))):
         description = text[max(end, match.start() - 300) : match.start()].strip().rstrip(":").strip()
-        description = description.removeprefix("^M")  # a carriage return, as an editor shows it, in a pasted log
+        description = description.removeprefix("^M")  # a carriage return as an editor shows it, in a pasted log
         close = text.find("]", match.end(), match.end() + 2000)
         postfix = text[match.end() : close if close >= 0 else len(text)].strip(" ,")
         end = close + 1 if close >= 0 else len(text)
@@ -151,16 +151,16 @@ def _full_bars(text: str) -> list[BarFrame]:
 
 
 def _whole(count: Number | None) -> Number | None:
-    """``50.0``, as a bar with a scaled unit prints it, is 50."""
+    """Return ``50.0``, as printed by a bar with a scaled unit, as 50."""
     return int(count) if isinstance(count, float) and count.is_integer() else count
 
 
 @lru_cache(maxsize=1024)
 def rank_of(description: str, unit: str) -> int:
-    """How far a bar's description shows that it is the training loop's."""
+    """Rate how surely a description is that of the training loop (see ``BarFrame.rank``)."""
     if _BYTES.match(unit) and not _EPOCH_NUMBER.search(description):
         return 0
-    # Metrics may be part of the description: what is not the name of one tells what the loop does.
+    # The description may contain metrics: the words that name none tell what the loop does.
     beside = _EVALUATED.sub("", description)
     words = beside if _OWN_LOSS.search(beside) else description
     if _EVALUATION.search(words) and not re.search(r"(?i)train", description):
@@ -182,43 +182,43 @@ _MAX_BARS = 64
 
 @dataclass(slots=True)
 class TrackedBar:
-    """One entry of the book."""
+    """One entry of a `BarBook`."""
 
     counters: Counters
     rank: int
     loss: float | None = None
     values: Mapping[str, float] = field(default_factory=dict)
-    """What it shows where it shows no loss."""
+    """What the bar shows instead of a loss."""
     told_step: Number | None = None
     votes: int = 0
     told: Number | None = None
-    """Where it stood when a line last named an epoch of the same count."""
+    """Its step when a line last named an epoch."""
     agreed: int = 0
-    """How often in a row it has moved with the epoch."""
+    """How often in a row its step has moved along with the epoch."""
     again: bool = False
-    """Whether its last frame stood still and showed the same."""
+    """True if the last frame had the same step and values as the one before."""
     redrawn: bool = False
-    """Whether such frames have proven to be drawings for something else, a new description: other values followed."""
+    """True if such frames have proven to be redrawn for other reasons (a new description): new values came later."""
 
     def stands_still(self, reading: LineReading) -> bool:
-        """Whether a frame counts nothing new, and is not the closing one."""
+        """True if a frame has the same step as the one before and is not the closing one."""
         (step, steps), (before, _) = _position(reading.counters), _position(self.counters)
         return step == before and step != steps
 
     def is_elsewhere(self, reading: LineReading) -> bool:
-        """Whether a frame is of another epoch."""
+        """True if a frame belongs to another epoch."""
         return self.counters.epoch != reading.counters.epoch
 
     def watch(self, reading: LineReading) -> None:
-        """Learn from a frame what those are that stand still."""
+        """Learn from a frame what redraws at an unchanged step mean."""
         stands_still, repeats = self.stands_still(reading), self.is_repeated_by(reading)
         self.redrawn = self.redrawn or (self.again and stands_still and repeats is False)
         self.again = stands_still and repeats is True
 
     def is_repeated_by(self, reading: LineReading) -> bool | None:
-        """Whether a frame shows the same values as the one before; None where either shows none to compare.
+        """True if a frame shows the same values as the one before; None if either shows none to compare.
 
-        A step of the run that is named behind the bar, ``env_step=120``, is one of them.
+        A step of the run in the postfix, ``env_step=120``, is one of the values.
         """
         if reading.told_step is not None and reading.told_step != self.told_step:
             return False
@@ -235,21 +235,21 @@ _AGREED_NEEDED = 3
 class BarBook:
     """The bars of a log, one entry per total, ranked by how surely each is the training loop's.
 
-    A bar that shows a training loss is; so is one that was being drawn when records of training were printed (they
-    vote for it); then one that is described as training, then the longest of those without a description.
+    First comes a bar that shows a training loss, then one that was being drawn when training records were printed (they
+    vote for it), then one described as training, then the longest.
     """
 
     def __init__(self) -> None:
         self._bars: dict[tuple[Number | None, bool], TrackedBar] = {}
         self._latest: TrackedBar | None = None
         self.reopened = False
-        """Whether the frame drawn last belongs to a new bar that looks like a finished one."""
+        """True if the frame drawn last opens a new bar with the same total as a finished one."""
 
     def is_news(self, reading: LineReading) -> bool:
-        """False when the frame repeats what an earlier one showed: the loss, or the other values of a bar without one.
+        """False if a frame repeats what an earlier one showed: the loss, or the other values of a bar without one.
 
-        tqdm redraws with the old postfix when the counter moves, and again, with the counter unmoved, when the program
-        sets a new one: an unchanged value is a new reading only in the second case (and not on the closing frame).
+        tqdm redraws the old postfix when the counter moves, and redraws at the same count when the program sets a new
+        postfix: an unchanged value is a new reading only in the second case (and not on the closing frame).
         """
         bar = self._bars.get(self._key(reading))
         repeats = bar is not None and bar.is_repeated_by(reading)
@@ -258,7 +258,7 @@ class BarBook:
         (step, _), (before, _) = _position(reading.counters), _position(bar.counters)
         stands_still, new_epoch = bar.stands_still(reading), reading.counters.epoch != bar.counters.epoch
         if repeats and stands_still and new_epoch:
-            return False  # only the epoch in the description is new: the bar counts epochs itself
+            return False  # only the epoch in the description is new: the bar itself counts epochs
         goes_back = step is not None and before is not None and step < before
         set_again = stands_still and not bar.redrawn
         return new_epoch or goes_back or not repeats or set_again or self._opens_again(bar)
@@ -281,7 +281,7 @@ class BarBook:
         self._latest = bar
 
     def _key(self, reading: LineReading) -> tuple[Number | None, bool]:
-        """The entry of a frame's bar; one that has gone on behind its total, and so lost it, is that drawn last."""
+        """Return the key of a frame's bar; a bar past its total, which it then stops showing, is the one drawn last."""
         (step, steps), latest = _position(reading.counters), self._latest
         if (
             steps is None
@@ -295,7 +295,7 @@ class BarBook:
         return _total_of(reading)
 
     def forget(self, reading: LineReading) -> bool:
-        """A bar has turned out to be none of training; whether it was drawn before."""
+        """Drop a bar that has turned out not to be of training; return True if it was known."""
         bar = self._bars.get(self._key(reading))
         if bar is None or bar.loss is not None or bar.votes:
             return False
@@ -303,29 +303,29 @@ class BarBook:
         return self._bars.pop(self._key(reading)) is bar
 
     def _opens_again(self, bar: TrackedBar) -> bool:
-        """Whether a bar that was full is drawn after another one: of those that name no epoch it is the next one."""
+        """True if a full bar is drawn again after another one: if it names no epoch, it is the next bar of its kind."""
         step, steps = _position(bar.counters)
         return bar is not self._latest and self._latest is not None and bar.counters.epoch is None and step == steps
 
     def vote(self, count: int = 1) -> None:
-        """A record of training was printed: the bar drawn last is the loop that it belongs to."""
+        """Count training records for the bar drawn last: it is the loop that they belong to."""
         if self._latest is not None:
             self._latest.votes += count
 
     def leads(self, reading: LineReading) -> bool:
-        """Whether a frame belongs to the bar that counts as the training loop's."""
+        """True if a frame belongs to the bar that counts as the training loop's."""
         best = self._best()
         return best is not None and self._bars.get(self._key(reading)) is best
 
     def best(self) -> Counters | None:
-        """The counters of the training loop's bar."""
+        """Return the counters of the training loop's bar."""
         bar = self._best()
         return None if bar is None else bar.counters
 
     def total_at(self, step: Number | None, epoch: Number | None) -> Number | None:
-        """How many steps are planned by a bar around the whole loop, whose lines tell ``step`` and no epoch.
+        """Return the total of a bar around the whole loop, whose lines tell ``step`` and no epoch.
 
-        In the midst of a later epoch a bar that stands where the run does is no epoch's either.
+        A fractional epoch above 1 is no objection: a bar at the run's own step there cannot be a single epoch's.
         """
         bar = self._best()
         if bar is None or bar.counters.step is None or step is None:
@@ -336,18 +336,18 @@ class BarBook:
 
     @property
     def is_of_training(self) -> bool:
-        """Whether anything but its being there says so of the bar that counts as the training loop's."""
+        """True if a loss, a vote or its description says that the training loop's bar is one."""
         bar = self._best()
         return bar is not None and (bar.loss is not None or bar.votes > 0 or bar.rank > 1)
 
     def begin_run(self) -> None:
-        """Another run follows: only the bar that is being drawn may be its own."""
+        """Begin another run: only the bar being drawn may belong to it."""
         self._bars = {key: bar for key, bar in self._bars.items() if bar is self._latest}
         if self._latest is not None:
             self._latest.votes = 0
 
     def epochs_at(self, epoch: int) -> Number | None:
-        """The total of the bar drawn last, where it has turned out to count the epochs that lines name."""
+        """Return the total of the bar drawn last, if it has turned out to count the epochs that lines name."""
         bar = self._latest
         if bar is None or bar.counters.epoch is not None or not bar.counters.steps:
             return None
@@ -357,7 +357,7 @@ class BarBook:
         return bar.counters.steps if bar.agreed >= _AGREED_NEEDED else None
 
     def turn(self, told: Counters) -> None:
-        """The training loop's bar has turned out to be that of an epoch, the one that a line has told."""
+        """Turn the training loop's bar into one that counts the steps of an epoch, which a line has told."""
         bar = self._best()
         if bar is not None:
             bar.counters = Counters(told.epoch, told.epochs, None, None, bar.counters.step, bar.counters.steps)
@@ -367,7 +367,7 @@ class BarBook:
             return bar.loss is not None, bar.votes, bar.rank, _position(bar.counters)[1] or 0
 
         counting = [bar for bar in self._bars.values() if bar.counters.shown_step is not None]
-        # One that has moved with the epochs counts these: another one counts the steps.
+        # A bar that has moved with the epochs counts epochs; another one counts the steps.
         counting = [bar for bar in counting if bar.agreed < _AGREED_NEEDED] or counting
         return max(counting or self._bars.values(), key=standing, default=None)
 

@@ -1,7 +1,7 @@
-"""Lines of learned shapes, read many times as fast as others; what fits none of them goes line by line.
+"""Lines of learned shapes, read many times faster than one by one, which is how all other lines are read.
 
-A log repeats a few shapes of lines, in any order: a loss, what the networks put out, a learning rate, a time. Each is
-learned (`shape.py`) once enough lines look alike, compared with the ordinary reading for a while, and trusted then.
+A log repeats a few shapes of lines, in any order: a loss, the outputs of the networks, a learning rate, a time. A shape
+is learned (`shape.py`) once enough lines look alike, then compared with the ordinary reading for a while, then trusted.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from .tracker import Tracker
 
 BLOCK = 1 << 17
 _REMAINDER = BLOCK >> 3
-"""What is left of a chunk goes with its last block, if it is as little: a few lines cost as much as a block."""
+"""A remainder of a chunk up to this size joins its last block: a few lines cost as much as a block."""
 _CHECKED = 48
-"""So many lines of a new shape are read both ways before it is trusted."""
+"""The number of lines of a new shape that are read both ways before it is trusted."""
 _MAX_FAILURES = 16
-"""Shapes that proved wrong before no other is learned."""
+"""The number of shapes that may prove wrong before no more are learned."""
 _ALIKE = 8
-"""So many lines that look alike are worth a shape; as often again, if they have none by then."""
+"""The number of lines that look alike before a shape is learned from one, and between further attempts."""
 _MOST_SHAPES = 16
 _MOST_LOOKS = 1 << 12
 _EVERY, _EVERY_AT_MOST = 8, 512
-"""A shape is learned from one line in so many at most, of ever fewer where what is learned is of no use."""
+"""A shape is learned from at most one line in this many; the interval doubles while what is learned is of no use."""
 _NUMBERS = re.compile(rb"[0-9][0-9.,]{0,40}+(?:[eE][-+]?[0-9]{1,4})?")
 _LONGEST = 2000
 
 
 class Examined(NamedTuple):
-    """What one line says before it is placed."""
+    """What one line says, before it is placed."""
 
     readings: Sequence[LineReading]
     phase: Announcement | None
     """The phase that the line announces."""
     line: str
     fact: Fact | None = None
-    """What it says of the run as a whole."""
+    """What the line says about the run as a whole."""
     claimed: bool = False
-    """Whether a grammar has taken notice of it, though it may have no readings."""
+    """True if a grammar has claimed the line, though it may have no readings."""
     earlier: int = 0
-    """How many of the readings are those of lines above, which have waited for this one."""
+    """How many of the readings come from lines above that were waiting for this one."""
     held_back: Sequence[LineReading] = ()
-    """What the line says if the next is not like it: until then it waits."""
+    """What the line says if the next one is not like it; until then it waits."""
 
 
 NOTHING = Examined((), None, "")
 
 
 class Reading(NamedTuple):
-    """How the lines of one log are read."""
+    """The functions by which the lines of one log are read."""
 
     examine: Callable[[bytes], Examined]
     apply: Callable[[Examined], Sequence[Point]]
-    """Places what was examined."""
+    """Places what was examined in its run."""
     alone: Read
-    """What a line says by itself, whatever stands above it; None when that depends."""
+    """What a line says by itself, whatever stands above it; None if it depends on that."""
     forget: Callable[[], None] = lambda: None
-    """Lines were passed over: what they may have begun is to be forgotten before the next is examined."""
+    """Called when lines were passed over: drop what they may have begun before the next line is examined."""
     is_silent: Callable[[bytes], bool] = lambda line: False
-    """Whether a line need not be read, since its kind never said anything."""
+    """True if a line need not be read because its kind has never said anything."""
     is_settled: Callable[[], bool] = lambda: True
-    """Whether no line above the next one changes what that says."""
+    """True if no line above the next one changes what it says."""
     is_waiting: Callable[[], bool] = lambda: False
-    """Whether lines wait for others like them."""
+    """True if lines are waiting for others like them."""
     follow: Callable[[Sequence[tuple[LineShape, bytes]]], None] = lambda lines: None
-    """Takes note of lines that were read by their shape and not examined."""
+    """Notes lines that were read by their shape instead of being examined."""
     unlike: Callable[[], str] = lambda: ""
-    """What begins so says more than others of its shape."""
+    """A beginning that makes a line say more than others of its shape."""
     number: re.Pattern[str] = PRINTED
-    """Finds what may be other in the next line."""
+    """Finds what may differ in the next line."""
 
 
 class _Candidate:
@@ -96,16 +96,16 @@ class Shapes:
         self.trusted: list[LineShape] = []
         self._candidates: list[_Candidate] = []
         self._looks: dict[bytes, int] = {}
-        """How many lines look like this, numbers aside."""
+        """How many lines have this look, that is, are the same but for their numbers."""
         self._failures = self._unlearned = 0
         self._every = _EVERY
         self._hits: dict[LineShape, int] = {}
         self._then: dict[LineShape | None, LineShape] = {}
-        """The shape that came behind each the last time."""
+        """The shape that last followed each shape."""
         self._latest: LineShape | None = None
 
     def match(self, line: bytes) -> tuple[LineShape, re.Match[bytes]] | None:
-        """The trusted shape that a line has, if any."""
+        """Return the trusted shape that fits a line and its match, or None."""
         expected = self._then.get(self._latest)
         if expected is not None and (match := expected.pattern.match(line)):
             self._latest = expected
@@ -118,7 +118,7 @@ class Shapes:
         return None
 
     def compare(self, line: bytes, examined: Examined) -> None:
-        """Learn from a line that was examined where nothing above changed what it says."""
+        """Learn from an examined line on whose meaning no line above had an influence."""
         plain = examined.phase is None and examined.fact is None
         own = [*(examined.held_back or examined.readings[examined.earlier :])]
         for candidate in self._candidates:
@@ -139,14 +139,14 @@ class Shapes:
             times = self._looks[look] = self._looks.get(look, 0) + 1
             if times > 0 and times % _ALIKE == 0 and self._unlearned >= self._every:
                 if any(one.look == look and not one.agreed for one in self._candidates):
-                    # What was learned of such a line fits none of those since. To learn it anew each time, at the cost
-                    # of a hundred lines, was two thirds of the time of logs of long lines.
+                    # The shape last learned from this look has fitted no line since. Learning it anew each time costs
+                    # as much as a hundred lines: it took two thirds of the time on logs of long lines.
                     self._looks[look] = -_ALIKE * self._every
                 else:
                     self._learn(line, look, waits=bool(examined.held_back))
 
     def doubt(self, line: bytes, examined: Examined) -> None:
-        """A line of a trusted shape that waits for others like it was examined: does it still?"""
+        """Drop a trusted shape whose lines wait for others like them if this one, when examined, did not wait."""
         found = self.match(line)
         if found is not None and found[0].waits_as and not examined.held_back:
             self.trusted.remove(found[0])
@@ -157,7 +157,7 @@ class Shapes:
         shape = learn(line, self._how.alone, self._how.number, self._how.unlike())
         if shape is None:
             self._every = min(2 * self._every, _EVERY_AT_MOST)
-            self._looks[look] = -8 * self._every  # others first
+            self._looks[look] = -8 * self._every  # other looks get their turn first
             return
         if len(self._candidates) >= _MOST_SHAPES:
             self._every = min(2 * self._every, _EVERY_AT_MOST)
@@ -189,10 +189,10 @@ class BulkReader:
         self._shapes = Shapes(how)
         self._placer = Placer(tracker, self.choice)
         self._only: LineShape | None = None
-        """The one shape that all lines of the last block had."""
+        """The shape that all lines of the last block had, if there was only one."""
 
     def feed(self, lines: bytes) -> list[Point]:
-        """What every line of ``lines`` says, in order."""
+        """Return what all ``lines`` say, in order."""
         self._placer.points = []
         for part in self.choice.parts(lines):
             self._read_part(part)
@@ -214,7 +214,7 @@ class BulkReader:
                 self._mixed(block)
 
     def _mixed(self, block: bytes) -> None:
-        """Lines of any shapes, and the others between them."""
+        """Read lines of any shapes, and those of none between them."""
         run: list[tuple[LineShape, re.Match[bytes]]] = []
         how, match, lines = self._how, self._shapes.match, block.split(b"\n")
         ready = how.is_settled() and not how.is_waiting()
@@ -223,7 +223,7 @@ class BulkReader:
             found = match(line) if ready else None
             if found is not None:
                 waiting = run[-1][0].waits_as if run else b""
-                if not waiting or (waiting != found[0].waits_as and not found[0].template.bar):  # a bar lets it wait on
+                if not waiting or (waiting != found[0].waits_as and not found[0].template.bar):  # waits on behind a bar
                     run.append(found)
                     continue
             elif not line:
@@ -243,7 +243,7 @@ class BulkReader:
         self._place(run)
 
     def _other(self, line: bytes, *, trusted: bool = False) -> None:
-        """A line that has to be examined."""
+        """Examine one line."""
         if self.choice.gap:
             self._how.forget()
             self.choice.gap = False
@@ -255,7 +255,7 @@ class BulkReader:
         self._placer.points += self._how.apply(examined)
 
     def _place(self, run: list[tuple[LineShape, re.Match[bytes]]]) -> None:
-        """Lines of trusted shapes; a last one that waits for others like it is examined."""
+        """Place lines of trusted shapes; if the last one waits for others like it, examine it instead."""
         waiting = run.pop()[1].string if run and run[-1][0].waits_as else None
         if run:
             self._how.follow([(shape, match.string) for shape, match in run])
@@ -265,7 +265,7 @@ class BulkReader:
 
 
 def _matched(pattern: re.Pattern[bytes], block: bytes) -> Columns | None:
-    """The groups as columns, where all lines match: cheaper than a tuple for each line, turned round afterwards."""
+    """Return the groups as columns if every line matches: cheaper than a tuple per line, transposed afterwards."""
     parts, every = pattern.split(block), pattern.groups + 1
     ends = parts[every::every]
     if parts[0] or ends.count(b"\n") != len(ends):

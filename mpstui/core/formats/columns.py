@@ -1,4 +1,4 @@
-"""Columns of texts to columns of numbers, and these to points."""
+"""From columns of text to columns of numbers, and from these to points."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from .points import MetricPoint, PointColumns
 from .shape import LineShape
 
 Columns = Sequence[Sequence[bytes]]
-"""Of lines that fit a shape: for each of its groups the texts of all lines."""
+"""Of lines that fit a shape: for each of its groups, the texts of all lines."""
 
 
 def floats(column: Sequence[bytes]) -> list[float]:
-    """A column of numbers; many columns hold one alone."""
+    """Convert a column to floats; many columns repeat a single number."""
     first = column[0]
     if first == column[-1] and column.count(first) == len(column):
         return [_float(first)] * len(column)
@@ -24,7 +24,7 @@ def floats(column: Sequence[bytes]) -> list[float]:
 
 
 def counts(column: Sequence[bytes]) -> Sequence[float]:
-    """Counters are whole as a rule, and whole numbers are read twice as fast."""
+    """Convert a column of counters: they are mostly whole, and ints parse twice as fast."""
     try:
         return list(map(int, column))
     except ValueError:
@@ -36,7 +36,7 @@ def _float(text: bytes) -> float:
 
 
 def by_field(shape: LineShape, columns: Columns) -> dict[str, list[float]]:
-    """The columns by the field of the reading that each sets, but for the steps."""
+    """Return the columns by the reading's field that each sets, without the steps."""
     found: dict[str, list[float]] = {}
     for fields, column in zip(shape.targets, columns, strict=True):
         if not {"step", "epoch_step"} & set(fields):
@@ -47,12 +47,12 @@ def by_field(shape: LineShape, columns: Columns) -> dict[str, list[float]]:
 def columns_of(
     last: MetricPoint, losses: Sequence[float], steps: Sequence[float] | None, told: Mapping[str, Sequence[float]]
 ) -> PointColumns:
-    """Readings that simply go on, as columns.
+    """Return readings that simply continue as columns.
 
     Args:
         last: the newest of them, placed.
         steps: the finest counter of each, if they have one of their own.
-        told: what the readings say beside: ``epoch``, ``learning_rate``, the metrics by the names that are shown.
+        told: what else the readings say: ``epoch``, ``learning_rate``, metrics by the names shown.
     """
     count = len(losses)
     values = {name: told.get(name) or [value] * count for name, value in {**last.metrics, **last.eval_metrics}.items()}
@@ -61,7 +61,7 @@ def columns_of(
         run_steps: Sequence[float] | None = None
     elif steps is None:
         run_steps = [whole] * count
-    else:  # those of an epoch are moved behind the epochs before
+    else:  # an epoch's own steps are moved behind the epochs before it
         offset = whole - steps[-1]
         run_steps = [step + offset for step in steps] if offset else steps
     return PointColumns(

@@ -1,10 +1,10 @@
-"""Bytes of a console to clean text: encodings, control sequences, redraws.
+"""From a console's bytes to clean text: encodings, control sequences, redraws.
 
 A *frame* is what was drawn before the cursor went back (carriage return, cursor up, backspaces) or down (newline).
 `FrameSplitter` is incremental, linear in the bytes, holds at most ``PENDING_LIMIT`` bytes, and gives the same frames
-however the bytes are cut into chunks. Control sequences (ECMA-48 section 5.4, CSI, and 5.6, OSC, DCS, APC, PM, SOS)
-are removed from any text, or kept as colour spans; one that is never closed swallows at most ``ESCAPE_LIMIT``
-characters, so that one stray byte cannot eat a log.
+however the bytes are split into chunks. Control sequences (ECMA-48 section 5.4, CSI, and 5.6, OSC, DCS, APC, PM, SOS)
+are removed from any text, or kept as colour spans. One that is never closed swallows at most ``ESCAPE_LIMIT``
+characters, so that a stray byte cannot eat a log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SNIFF_BYTES = 4
 
 
 def sniff_utf16(start: bytes) -> str | None:
-    """The UTF-16 flavour that a file's first four bytes show (byte order mark, or ASCII in 16 bits), else None."""
+    """Return the UTF-16 encoding that a file's first four bytes show (BOM, or ASCII in 16 bits), or None."""
     if start[:2] in _UTF16:
         return _UTF16[start[:2]]
     if len(start) < SNIFF_BYTES:
@@ -31,9 +31,9 @@ def sniff_utf16(start: bytes) -> str | None:
 
 
 def utf8_of(line: bytes, encoding: str) -> bytes:
-    """A line that was cut out of UTF-16 text behind the byte 0x0A, as UTF-8; what is none becomes U+FFFD.
+    """Return a line cut out of UTF-16 text after the byte 0x0A as UTF-8, with U+FFFD for what is invalid.
 
-    Of a little-endian newline the second byte begins the line after it.
+    The second byte of a little-endian newline is left at the start of the next line.
     """
     if encoding == "utf-16-le":
         line = line[1:] + b"\0" if line[:1] == b"\0" else line + b"\0"
@@ -45,10 +45,10 @@ _JUDGED_CHARACTERS = 4096
 
 
 def decode_line(line: bytes) -> str:
-    """One line as text: UTF-8, else GB18030 when that gives plausible Chinese, else UTF-8 with U+FFFD for bad bytes.
+    """Decode one line: UTF-8, else GB18030 if that gives plausible Chinese, else UTF-8 with U+FFFD for bad bytes.
 
-    Decided line by line, so that a log whose writers disagree is still readable and the answer never depends on how the
-    bytes arrived.
+    This is decided line by line, so that a log whose writers disagree is still readable and the result does not depend
+    on how the bytes arrived.
     """
     try:
         return line.decode()
@@ -58,14 +58,14 @@ def decode_line(line: bytes) -> str:
         text = line.decode("gb18030")
     except UnicodeDecodeError:
         return line.decode(errors="replace")
-    # Plausible: nearly all that is not ASCII are ideographs of the common block, or their punctuation.
+    # Plausible: nearly all non-ASCII characters are common ideographs or their punctuation.
     foreign = [c for c in text[:_JUDGED_CHARACTERS] if c > "\x7f"]
     common = sum("\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign)
     return text if len(foreign) >= 2 and common >= 0.9 * len(foreign) else line.decode(errors="replace")
 
 
 ESCAPE_LIMIT = 4096
-"""Characters after which an unterminated string sequence (OSC, DCS ...) is taken for text again."""
+"""The number of characters after which an unterminated string sequence (OSC, DCS ...) counts as text again."""
 
 _CSI_TAIL = r"[0-?]{0,256}[ -/]{0,16}[@-~]"
 _CSI = rf"(?:\x1b\[|\x9b){_CSI_TAIL}"
@@ -81,7 +81,7 @@ _NO_COLOUR = rf"(?!\[[0-9;:]{{0,64}}m)(?:\[{_CSI_TAIL}|[\]PX^_]{_STRING_TAIL}|{_
 
 
 def _but_colour(kept: str = "") -> re.Pattern[str]:
-    """All that steers a terminal but colours and ``kept``; neighbours at once, found by what they begin with."""
+    """Match terminal controls other than colours and ``kept``, adjacent ones at once; the first character decides."""
     single = rf"\x00-\x08\x0b\x0c{'' if kept else chr(13)}\x0e-\x1a\x1c-\x1f" + _STEERING.partition(r"\x1f")[2]
     return re.compile(rf"[\x1b{single}](?:(?<=\x1b){_NO_COLOUR}(?:\x1b{_NO_COLOUR})*+|(?<!\x1b)[{single}]*+)")
 
@@ -101,22 +101,22 @@ class StyleSpan:
 
 
 def strip_controls(text: str) -> str:
-    """Text that is safe on any terminal: no escape sequence, no control but tab and newline, no direction override.
+    """Return text safe on any terminal: no escape sequences, controls (but tab and newline) or direction overrides.
 
-    Escape sequences vanish whole, control characters (C0, C1, DEL) and the invisible characters that reorder and break
-    lines or make names differ that look alike vanish singly, unpaired surrogates become U+FFFD. Idempotent, linear in
-    the length of ``text``.
+    Whole escape sequences, single control characters (C0, C1, DEL) and the invisible characters that reorder text,
+    break lines or tell look-alike names apart are removed; unpaired surrogates become U+FFFD. Idempotent, linear in the
+    length of ``text``.
     """
     if not _SUSPECT.search(text):
         return text
-    # Removing a sequence may join the halves of another: repeat until nothing is left (bounded by the nesting).
+    # Removing a sequence may join the halves of another one: repeat until none is left (bounded by the nesting).
     while "\x1b" in text or "\x9b" in text:
         text = _SEQUENCE.sub("", text) if "\x1b" in text else text.replace("\x9b", "")
     return _SURROGATE.sub("\ufffd", _UNSAFE.sub("", text))
 
 
 def colour_only(text: str, *, returns: bool = False) -> str:
-    """``text`` without any control sequence but SGR (colour and weight), and where ``returns``, carriage returns."""
+    """Remove all control sequences from ``text`` but SGR (colour, weight) and, if ``returns``, carriage returns."""
     if not _SUSPECT.search(text):
         return text
     return _SURROGATE.sub("\ufffd", (_BUT_COLOUR_AND_RETURNS if returns else _BUT_COLOUR).sub("", text))
@@ -127,7 +127,7 @@ _RAW_SEQUENCES = re.compile(rf"\x1b{_RAW_TAIL}(?:\x1b{_RAW_TAIL})*+".encode())
 
 
 def without_sequences(raw: bytes) -> bytes:
-    """Lines without NULs and escape sequences; where the cursor moves to a place stands a carriage return."""
+    """Remove NULs and escape sequences from lines; cursor movements become carriage returns."""
     raw = _RAW_SEQUENCES.sub(b"", _MOVES.sub(b"\r", raw)) if b"\x1b" in raw else raw
     return raw.replace(b"\0", b"")
 
@@ -136,13 +136,13 @@ _MOST_SPANS = 1000
 
 
 def style_spans(text: str) -> tuple[str, tuple[StyleSpan, ...]]:
-    """Plain text of a line and the spans that SGR sequences colour, in order, without overlap, within bounds."""
+    """Return a line's plain text and the spans coloured by SGR sequences: ordered, disjoint, within bounds."""
     plain: list[str] = []
     spans: list[StyleSpan] = []
     length, codes, position = 0, "", 0
     for match in _SGR.finditer(text):
         length = _append(plain, spans, strip_controls(text[position : match.start()]), length, codes)
-        # SGR accumulates until a 0 (or nothing) resets it; 128 characters hold every real combination.
+        # SGR codes accumulate until a 0 (or an empty one) resets them; 128 characters hold every real combination.
         added = match.group(1)
         codes = "" if added in ("", "0", "00") else f"{codes};{added}"[-128:].lstrip(";")
         position = match.end()
@@ -162,10 +162,10 @@ def _append(plain: list[str], spans: list[StyleSpan], piece: str, length: int, c
 
 
 PENDING_LIMIT = 65536
-"""Bytes of a line that are kept; nothing is read of a longer one."""
+"""The most bytes of a line that are kept; a longer line is not read at all."""
 
 _MOVE = r"\x1b(?:\[(?:[0-9]{0,4}[ABEFH]|[01]?G|[0-9]{0,4};[0-9]{0,4}[Hf]|2[JK]|u)|8)"
-"""Up, down, to a place or where the cursor was before; and what erases the line or the screen in front of it."""
+"""Moves the cursor up, down, to a position or back to a saved one, or erases the line or the screen."""
 _FORWARD = re.compile(rb"\x1b\[[0-9]{0,4}[CG]")
 _MOVES = re.compile(rf"{_MOVE}(?:{_MOVE})*+".encode())
 _CONTROL_SEQUENCE = re.compile(rb"\x1b\[[0-?]{0,256}+[ -/]{0,16}+[@-~]")
@@ -175,27 +175,27 @@ _LONGEST_HELD_BACK = 40
 
 
 class FrameSplitter:
-    """Cuts a byte stream into frames. ``feed`` as bytes arrive, ``close`` for what is left.
+    """Cuts a byte stream into frames: ``feed`` bytes as they arrive, then ``close`` for what is left.
 
-    All is done to whole pieces at once, since the shortest of frames may come by the million.
+    Works on whole chunks at once, since the shortest of frames may come by the million.
     """
 
     def __init__(self) -> None:
         self.too_long = 0
-        """Lines that were longer than ``PENDING_LIMIT``, of which nothing was given out."""
+        """How many lines were longer than ``PENDING_LIMIT``; nothing of them is returned."""
         self._line: list[bytes] = []
-        """The unfinished line, as it came."""
+        """The unfinished line, in pieces as it came."""
         self._length = 0
         self._held = b""
-        """What may be the beginning of a movement."""
+        """Bytes that may begin a cursor movement."""
         self._start = b""
         self._decoder: codecs.IncrementalDecoder | None = None
         self._sniffed = False
 
     def feed(self, data: bytes) -> bytes:
-        """The frames that ``data`` completes, each ended by a newline, blank ones left out; UTF-8, without NULs.
+        """Return the frames that ``data`` completes, each ended by a newline, without blank ones; UTF-8, without NULs.
 
-        Colours and what else steers a terminal from within a frame are gone, unless the bytes of it are damaged.
+        Colours and other control sequences within a frame are removed unless their bytes are damaged.
         """
         data = self._held + self._utf8(data)
         held = _HELD_BACK.search(data, max(0, len(data) - _LONGEST_HELD_BACK))
@@ -203,7 +203,7 @@ class FrameSplitter:
         return self._frames(data)
 
     def close(self) -> tuple[bytes, bytes]:
-        """The last frames, and the unfinished one, if any."""
+        """Return the last frames and the unfinished one, if any."""
         start, self._start, self._sniffed = self._start, b"", True
         rest, self._held = start + self._held, b""
         frames = self._frames(rest)
@@ -233,7 +233,7 @@ class FrameSplitter:
         return _BLANK_LINES.sub(b"\n", whole) if b"\n\n" in whole else whole
 
     def _utf8(self, data: bytes) -> bytes:
-        """``data`` as UTF-8 without NULs, once enough of the file was seen to know its encoding."""
+        """Return ``data`` as UTF-8 without NULs, once enough of the file has been seen to know its encoding."""
         if not self._sniffed:
             self._start += data
             if len(self._start) < SNIFF_BYTES:

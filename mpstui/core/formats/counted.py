@@ -1,10 +1,10 @@
-"""Numbers that count up from line to line: places in the training, wherever they stand and whatever they are called.
+"""Counters known by the way they rise from line to line, wherever they stand and whatever they are called.
 
 ``Loss [32, 100](epoch, minibatch): 2.6``, ``train loss of round 7: 0.5``, ``Durchlauf 12 | Verlust: 0.5``: no table of
-forms and words holds them all, but the lines of one shape do: a whole number that goes up by the same from each to the
-next is a counter, one that stands right in front of it is the outer counter, one behind it that stays is the total.
+forms and words holds them all, but lines of one shape show them. A whole number that rises by the same amount from each
+line to the next is a counter, one right in front of it is the outer counter, a constant one behind it is the total.
 
-A loss that nothing counts is believed from its third reading on; those that may turn out to be counted wait as long.
+A loss without a counter is believed from its third reading on; lines that may turn out to have one wait as long.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from .vocabulary import EPOCH_WORDS, EVAL_WORDS, NOT_THE_STEP, NUMBERED_WORDS, R
 
 Read = Callable[[str], Sequence[LineReading] | None]
 _READ_BY = ("key-value", "sentence")
-"""The grammars that know nothing of a line but its words."""
+"""The grammars that know nothing but the words of a line."""
 _ENOUGH, _ENOUGH_ONE_BY_ONE = 3, 6
-"""So many lines prove a counter; one that goes up by one may number the parts of a whole, of which there are few."""
+"""How many lines prove a counter: one that rises by one may number the parts of something, but those are few."""
 _MOST_SHAPES = 256
 _LONGEST, _LONGEST_NAME = 400, 60
 _WHOLE = re.compile(r"(?<![\w.])(?<!\d:)\d{1,12}(?![\w.%]|:\d\d)")
-"""No part of a clock."""
+"""A whole number that is not part of a time of day."""
 _BETWEEN = re.compile(r"[^\w.]{1,4}")
 _NO_PLACE = NOT_THE_STEP | NUMBERED_WORDS
 _OPENING, _CLOSING = "[(<#", "])>"
 _PADDED = re.compile(r" {0,12}# {0,12}")
 """A number in a column of its own: ``Round   9`` and ``Round  10`` are lines of one shape."""
 _DRAWN = re.compile(r"\[[=#>*.\x2d█▓▒░ ]{4,120}\]")
-"""A bar by the program's own hand, which fills from line to line: ``[=====     ]: 12 (Loss: 0.5)``."""
+"""A hand-made bar that fills up from line to line: ``[=====     ]: 12 (Loss: 0.5)``."""
 _NAME_IN_FRONT = re.compile(
     r"(?i)(?P<behind>(?:\A|(?<=\s))(?:of|at|after|for|in|on)\s(?:the\s)?)?(?P<name>[^\W\d_][\w\x2d]{0,30})[\s\-_:=.]{0,3}\Z"
 )
 
 
 class _Counter(NamedTuple):
-    """Which numbers of a line count, by their place among its numbers."""
+    """Which of a line's numbers are counters, by their index."""
 
     inner: int
     outer: int | None = None
@@ -51,7 +51,7 @@ class _Counter(NamedTuple):
 
 
 class _Shape:
-    """Lines that differ in their numbers alone: what they waited with, and what was found."""
+    """Lines that differ only in their numbers: those that wait, and the counter found."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = []
@@ -60,34 +60,34 @@ class _Shape:
         self.known = False
 
     def settle(self, counter: _Counter | None) -> list[tuple[str, Sequence[LineReading]]]:
-        """Note what was found; the lines that waited for it."""
+        """Note the counter that was found and return the lines that waited for it."""
         self.counter, self.known = counter, True
         held, self.held, self.rows = self.held, [], []
         return held
 
 
 class CountedLines:
-    """Watches the lines of one log that have a loss and no counter."""
+    """Watches the lines of one log that have a loss but no counter."""
 
     def __init__(self, read: Read) -> None:
-        """``read`` says what a line means without its counters."""
+        """Take ``read``, which says what a line means without its counters."""
         self._read = read
         self._shapes: dict[str, _Shape] = {}
         self._waiting: _Shape | None = None
         self.held_back: Sequence[LineReading] = ()
-        """What the newest line says, if it has to wait and no other of its shape follows at once."""
+        """What the newest line says if it has to wait and the next line is not of its shape."""
         self.earlier = 0
-        """How many of the newest readings are those of lines above."""
+        """How many of the newest readings come from lines above."""
 
     @property
     def at_rest(self) -> bool:
-        """Whether no line waits."""
+        """True if no line is waiting."""
         return self._waiting is None
 
     def as_meant(self, line: str, found: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-        """The readings of a line with its counters, those of the lines above that waited before it.
+        """Return the readings of a line with its counters, preceded by those of lines that waited.
 
-        Nothing as long as the line has to wait.
+        Empty as long as the line has to wait.
         """
         self.held_back, self.earlier = (), 0
         if not found:
@@ -106,14 +106,14 @@ class CountedLines:
         return [*before, *meant] if before else meant
 
     def alone(self, line: str, found: Sequence[LineReading]) -> tuple[Sequence[LineReading], bool]:
-        """What a line means if none of its shape stands beside it, and whether it would wait for one."""
+        """Return what a line means if no line of its shape is next to it, and whether it would wait for one."""
         shape, _ = self._shape_of(line, found)
         if shape is None or not shape.known:
             return found, shape is not None
         return self._placed(line, shape, found), False
 
     def release(self) -> list[LineReading]:
-        """The readings that still wait, as they were read: another line has come between, or none will come."""
+        """Return the readings that still wait, unchanged: another line has come between, or no more will come."""
         shape, self._waiting = self._waiting, None
         if shape is None:
             return []
@@ -121,7 +121,7 @@ class CountedLines:
         return [reading for _, found in held for reading in found]
 
     def _shape_of(self, line: str, found: Sequence[LineReading] | None) -> tuple[_Shape | None, list[str]]:
-        """The shape of a line that may be counted by another number than it was read to be, and its numbers."""
+        """Return the shape of a line that may hold a counter not yet recognized, or None, and the line's numbers."""
         reading = found[0] if found is not None and len(found) == 1 else None
         if reading is None or reading.grammar not in _READ_BY or reading.counters != NOWHERE or len(line) > _LONGEST:
             return None, []
@@ -137,7 +137,7 @@ class CountedLines:
         return shape, numbers
 
     def _placed(self, line: str, shape: _Shape, found: Sequence[LineReading]) -> Sequence[LineReading]:
-        """A line with what counts it; as it was read, where that leaves no loss."""
+        """Return a line's readings with its counters, or as they were if taking these out leaves no loss."""
         if shape.counter is None:
             return found
         rest, counters = _taken_out(line, shape.counter)
@@ -151,7 +151,7 @@ class CountedLines:
 
 
 def _is_of_training(reading: LineReading) -> bool:
-    """Whether a line tells what only training has: its rate, beside another value."""
+    """True if a line has a value that only training has, the learning rate, beside another one."""
     several = reading.throughput is not None or len(reading.metrics) > 1
     return reading.learning_rate is not None and several and not reading.eval_metrics
 
@@ -161,7 +161,7 @@ def _names_a_loss(reading: LineReading) -> bool:
 
 
 def _counter_of(line: str, rows: Sequence[Sequence[str]]) -> tuple[_Counter | None, bool]:
-    """The counter of lines of one shape, the last of them ``line``, and whether it takes more of them to tell."""
+    """Return the counter of lines of one shape, ``line`` being the last, and whether more of them are needed."""
     spans = [match.span() for match in PRINTED.finditer(line)]
     alone = {match.span() for match in _WHOLE.finditer(line)}
     columns = [
@@ -188,26 +188,26 @@ def _counter_of(line: str, rows: Sequence[Sequence[str]]) -> tuple[_Counter | No
 
 
 def _goes_on(column: Sequence[int]) -> bool:
-    """Whether numbers go up by the same each time; a single one may."""
+    """True if numbers rise by the same amount each time; a single number may be the first of such a series."""
     strides = {after - before for before, after in pairwise(column)}
     return bool(column) and len(strides) < 2 and min(strides, default=1) > 0
 
 
 def _is_epoch(before: str) -> bool:
-    """Whether the number behind ``epoch_out: `` is an epoch, by any word of its name."""
+    """True if the text before a number calls it an epoch by any word of its name, as in ``epoch_out: ``."""
     name = _NAME_IN_FRONT.search(before[-_LONGEST_NAME:])
     return name is not None and not EPOCH_WORDS.isdisjoint(words_of(name["name"]))
 
 
 def _counts_rounds(line: str, counter: _Counter) -> bool:
-    """Whether the number in front of which ``Round`` stands is the only one that counts."""
+    """True if the only counter of a line is one called ``Round``."""
     start, _ = [match.span() for match in PRINTED.finditer(line)][counter.inner]
     name = _NAME_IN_FRONT.search(line[max(0, start - _LONGEST_NAME) : start].rstrip(_OPENING + " "))
     return counter.outer is None and name is not None and name["name"].lower() in ROUND_WORDS
 
 
 def _taken_out(line: str, counter: _Counter) -> tuple[str, Counters]:
-    """A line without its counters and their name, and what they count."""
+    """Return a line without its counters and their name, and the counters."""
     spans = [match.span() for match in PRINTED.finditer(line)]
     first = counter.inner if counter.outer is None else counter.outer
     last = counter.inner if counter.total is None else counter.total

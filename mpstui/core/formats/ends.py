@@ -1,4 +1,4 @@
-"""What was planned, and what is over: the epoch, all of the plan, the training as a whole."""
+"""What was planned and what is over: the epoch, the whole plan, the training."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from .notices import is_heading
 from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Phase, Standing
 
 _LATE = 0.8
-"""From this share of an epoch on, an evaluation is the one behind it: the last batches are seldom printed."""
+"""From this share of an epoch on, an evaluation is taken for that at its end: the last batches are seldom printed."""
 
 
 _MOST_RISES = 2
-"""A number of steps that is corrected upwards more often was counted, not planned: ``NumTimesteps 2048``."""
+"""A number of steps that grows more often was counted, not planned: ``NumTimesteps 2048``."""
 _WHOLE = frozenset(("total", "max", "train", "training"))
-"""In the name of steps: they are all of the training."""
+"""Words that make a number of steps that of the whole training."""
 _MOST_PLANS = 2
-"""Numbers of epochs that one run is told; more are those of several data sets, of a network's parts, of a sweep."""
+"""Totals of epochs that one run may announce; more are those of several data sets, parts of a network, a sweep."""
 
 
 class PlannedTotals:
-    """How much training banners and settings announce; a run that goes beyond it had another plan."""
+    """The totals that banners and settings announce; a run that goes beyond them had another plan."""
 
     def __init__(self) -> None:
         self._planned = NOWHERE
         self._rises = 0
         self._epochs_told = set[Number]()
         self._told: list[LineReading] = []
-        """The newest that told values beside a total."""
+        """The newest plans that came with values."""
         self.steps_of_run: Number | None = None
-        """What the newest line calls the total of steps."""
+        """The newest number of steps that a line called "total"."""
         self._of_training: tuple[Number, int] = (0, 0)
-        """What the newest line calls the steps of the training, and how often that had moved on by then."""
+        """The newest number of steps said to be the training's, and how often training had moved on by then."""
         self._of_each = False
-        """Whether the epochs among settings are those of each training in a round."""
+        """True if the epochs among settings are those of each training in a round."""
 
     def begin_round(self) -> None:
-        """Epochs are rounds of trainings: what settings have told of them is another plan."""
+        """Count epochs as rounds of trainings from now on: those among settings belong to another plan."""
         self._planned = self._planned if self._of_each else self._planned._replace(epochs=None)
         self._of_each = True
 
     def begin_run(self) -> None:
-        """Another run in the same log, which may have the same plan."""
+        """Begin another run in the same log, which may have the same plan."""
         self._rises = min(self._rises, 1)
         self._epochs_told.clear()
         self.steps_of_run = None
 
     def take(self, counters: Counters, steps_name: str = "") -> bool:
-        """What one line plans; the newest counts. False where its steps have risen too often to be planned."""
+        """Take in what a line plans; the newest counts. Return False if its steps have risen too often for a plan."""
         is_total = bool(counters.steps) and "total" in words_of(steps_name)
         self.steps_of_run = counters.steps if is_total else self.steps_of_run
         steps, before = first_known(counters.steps, self.steps), or_zero(self.steps)
@@ -64,11 +64,12 @@ class PlannedTotals:
         return counters.steps is None or self._rises <= _MOST_RISES
 
     def as_counted(self, plan: LineReading, moves: int) -> list[LineReading]:
-        """What a line that plans has told as a place, where its steps have risen too often to be planned, behind those
-        before it with the same values; empty where it plans, or has told no values.
+        """Return a plan as a position if its steps have risen too often for one, after earlier plans with its metrics.
+
+        Empty if the line does state a plan, or has no values.
 
         Args:
-            moves: how often the training was seen to move on before.
+            moves: how often training was seen to move on so far.
         """
         steps = plan.counters.steps
         if steps is not None and not _WHOLE.isdisjoint(words_of(plan.steps_name)):
@@ -84,11 +85,11 @@ class PlannedTotals:
 
     @property
     def steps(self) -> Number | None:
-        """Of the whole run."""
+        """Planned steps of the whole run."""
         return self._planned.steps
 
     def at(self, place: Counters) -> Counters:
-        """The place with what is planned beside it; nothing is, where nothing has begun."""
+        """Return a position with the planned totals added; there are none before the run has begun."""
         epochs, steps = self._planned.epochs, self._planned.steps
         if epochs is steps is None:
             return place
@@ -100,43 +101,43 @@ class PlannedTotals:
 
 
 class Ends:
-    """Knows it of the newest run in one log."""
+    """Knows what is over in the newest run of one log."""
 
     def __init__(self, *, from_zero: bool = False) -> None:
         self.epoch: Number | None = None
-        """The epoch that is over, and no other has begun."""
+        """The epoch that is over, as long as no other has begun."""
         self.zeroth_epoch = from_zero
-        """Whether the first epoch is called 0 (else it is 1: most count so, and the beginning may be cut)."""
+        """True if the first epoch is called 0, else it is 1 (the usual case, and the log's start may be missing)."""
         self._zeroth_evaluated = False
-        """Whether only evaluations have told of an epoch 0: it may be the network as it began."""
+        """True if only evaluations have named an epoch 0, which may mean the untrained network."""
         self._zeroth_step = False
         self._measured: Number | None = None
-        """The newest epoch whose loss was told as a whole."""
+        """The newest epoch with a loss of the whole epoch."""
         self._evaluates = False
-        """Whether evaluations come behind the epochs of this run."""
+        """True if evaluations follow the epochs of this run."""
         self._evaluated: Number | None = None
-        """The epoch in which an evaluation has come, and no training since."""
+        """The epoch of the last evaluation, if no training has followed yet."""
         self._each_epoch = False
-        """Whether the next epoch came after the evaluation before."""
+        """True if a new epoch followed the previous evaluation."""
         self._presumed = False
-        """Whether the end of ``epoch`` follows from an evaluation, whatever steps it has."""
+        """True if only an evaluation shows that ``epoch`` is over, whatever its steps."""
         self._told = UNTOLD
         self._device_stated = False
         self._faint = self._went_on = False
 
     def begin_run(self) -> None:
-        """Another run in the same log; its device is known until it says another."""
+        """Begin another run in the same log; its device is the last one's until it names another."""
         self.epoch = self._measured = self._evaluated = None
         self.zeroth_epoch = self._zeroth_evaluated = self._evaluates = self._each_epoch = False
         self._told = self._told._replace(done=False, failure=None)
 
     def learn(self, fact: Fact, current: Counters, at_end: bool | None) -> None:
-        """A line has said something of the run as a whole.
+        """Take in what a line says about the run as a whole.
 
         Args:
-            at_end: `at_end` at this place.
+            at_end: what `at_end` returns at this position.
         """
-        vague = fact.device == "gpu" and self._told.device not in (None, "cpu")  # "using a single GPU", of cuda
+        vague = fact.device == "gpu" and self._told.device not in (None, "cpu")  # "using a single GPU", after "cuda"
         if fact.device and (fact.stated or not self._device_stated) and not vague:
             self._told = self._told._replace(device=fact.device)
             self._device_stated = self._device_stated or fact.stated
@@ -150,16 +151,16 @@ class Ends:
             self._faint = fact.faint
 
     def standing(self, at_end: bool | None) -> Standing:
-        """The run as a whole."""
+        """Return the state of the run as a whole."""
         return self._told._replace(done=self._told.done or (at_end is True and not self._told.failure))
 
     def survive(self) -> None:
-        """Something was trained or evaluated: what looked like a failure was none."""
+        """Clear a failure, since training or an evaluation has gone on after it."""
         if self._told.failure:
             self._told = self._told._replace(failure=None)
 
     def learn_first_epoch(self, epoch: Number | None, reading: LineReading) -> None:
-        """A reading was placed in ``epoch``."""
+        """Learn from a reading placed in ``epoch`` whether epochs are counted from 0."""
         if epoch is None:
             return
         if epoch < 1:
@@ -170,20 +171,20 @@ class Ends:
             self.zeroth_epoch = self._zeroth_evaluated = False
 
     def evaluate(self, epoch: Number | None, place: Counters, own: Counters) -> None:
-        """An evaluation while training stood at ``place``; it tells ``own`` counters."""
+        """Take in an evaluation made while training stood at ``place``; ``own`` are the counters it tells."""
         self._evaluates, self._evaluated = True, epoch
         of_epoch = own.epoch is not None and own.epoch == epoch and own.shown_step is None
         if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
             self.epoch = epoch
         elif place.shown_step is None:
-            # One that comes before its epoch's loss may be of the network as it began.
+            # One that comes before its epoch's loss may be of the untrained network.
             self.epoch = epoch if epoch is not None and epoch == self._measured else self.epoch
             self._measured = epoch
         elif place.epoch_steps is None and epoch is not None and (of_epoch or self._each_epoch):
             self.epoch, self._presumed = epoch, True
 
     def train(self, reading: LineReading, before: Counters) -> None:
-        """A reading of training; ``before`` held until now."""
+        """Take in a reading of training; ``before`` are the counters until now."""
         now = reading.counters
         if self._evaluated is not None and now.positioned:
             self._each_epoch = now.epoch is not None and now.epoch > self._evaluated
@@ -200,11 +201,11 @@ class Ends:
             self.epoch = now.epoch
         elif now.shown_step is not None and now.shown_step != now.shown_steps:
             if now.epoch == self.epoch or (self._presumed and now.epoch is None):
-                self.epoch = None  # it goes on after all: its end was counted otherwise
+                self.epoch = None  # it goes on after all, so it was wrongly taken for over
             self._presumed = False
 
     def at_end(self, now: Counters) -> bool | None:
-        """Whether all that was planned is done; None where no plan is known."""
+        """True if all that was planned is done; None if no plan is known."""
         if now.epochs and now.epoch is not None:
             if now.epoch < now.epochs - (self.zeroth_epoch and isinstance(now.epoch, int)):
                 return False

@@ -1,6 +1,6 @@
-"""Counts that each epoch begins anew, though they do not name it: a bar, or lines such as ``step 3/20``.
+"""Counts that start again in each epoch without naming it: a bar, or lines such as ``step 3/20``.
 
-The epoch is told by other lines, above its first step or when it is over; without any, the passes are counted.
+Other lines name the epoch, before its first step or when it is over; if none do, the passes are counted.
 """
 
 from __future__ import annotations
@@ -11,53 +11,53 @@ from dataclasses import dataclass
 from .points import NOWHERE, Counters, Number
 
 _NEARLY_FULL = 0.9
-"""A bar that is cleared need not be drawn to its end, and of the last batches a line is seldom printed."""
+"""A bar that is cleared need not be drawn to its end, and the last batches are seldom printed."""
 _MAX_COUNTS = 64
 _RISES_NEEDED = 2
 _STEPS_WITHIN = 2
-"""So many steps below one of an outer loop prove that it is one."""
+"""How many steps between two lines of an outer loop prove that it is one."""
 
 
 @dataclass(slots=True)
 class _Count:
-    """One of them, by where it is printed and how far it goes."""
+    """One such count, known by where it is printed and by its total."""
 
     begun_below: Number | None
-    """The epoch that lines told when it began; None: they tell each epoch when it is over."""
+    """The epoch named by lines when it began; None if they name each epoch when it is over."""
     told: Number | None
-    """The epoch that they told when this pass began."""
+    """The epoch named by lines when this pass began."""
     of_epoch: bool | None = None
-    """Whether it begins anew with each epoch; None until something tells."""
+    """True if it starts again with each epoch; None until something shows it."""
     number: int = 0
-    """Of the pass, from 0."""
+    """Index of the pass, from 0."""
     step: Number = 0
     newest: Number | None = None
-    """The epoch that lines had told at ``step``."""
+    """The epoch that lines had named at ``step``."""
     distance: Number = 1
-    """Between the last two steps of a pass."""
+    """Difference between the last two steps of a pass."""
     length: Number | None = None
-    """Steps of a pass where no line tells them, as far as one was seen to go."""
+    """Steps of a pass as far as one was seen to go, if no line tells them."""
     announced: int = 0
-    """How many epochs lines had told at ``step``."""
+    """How many epochs lines had named at ``step``."""
     share: float | None = None
-    """The first share of an epoch (``'epoch': 0.25``) that a line told beside it."""
+    """The first fractional epoch (``'epoch': 0.25``) that a line told beside it."""
     of_run: bool = False
-    """Whether such shares went on by an epoch and more while it rose."""
+    """True if such fractions moved on by an epoch or more while it rose."""
     passes: bool = False
-    """Whether it counts the passes of an outer loop: it goes up by one while the steps below it go on."""
+    """True if it counts the passes of an outer loop: it rises by one while the steps within go on."""
     outer: bool = False
-    """Whether it goes on more slowly than the epochs: of folds, clients or trials, each of which trains anew."""
+    """True if it rises more slowly than the epochs: it counts folds, clients or trials, each of which trains anew."""
 
 
 class _Turned:
-    """Watches counts out of a total for one that stands still while that rises: ``Batch 4/203700``, ``4/203800``."""
+    """Watches for a count that stands still while its total rises: ``Batch 4/203700``, ``4/203800``."""
 
     def __init__(self) -> None:
         self._last: tuple[Number, Number] | None = None
         self._rises = 0
 
     def are_two(self, count: Number, total: Number) -> bool:
-        """Whether a count and its total are an epoch and a step of it, by those that came before."""
+        """True if earlier lines show that a count and its total are an epoch and a step within it."""
         before, self._last = self._last, (count, total)
         if before is not None and before != self._last:
             self._rises = self._rises + 1 if count == before[0] and total > before[1] else 0
@@ -65,7 +65,7 @@ class _Turned:
 
 
 class EpochPasses:
-    """All counts of one log."""
+    """All such counts of one log."""
 
     def __init__(self) -> None:
         self._counts: dict[Hashable, _Count] = {}
@@ -73,28 +73,28 @@ class EpochPasses:
         self._latest: _Count | None = None
         self._turned = _Turned()
         self._within = 0
-        """Steps with a loss since the last line with a step alone."""
+        """Steps with a loss since the last line with nothing but a step."""
 
     def begin_run(self) -> None:
-        """Another run in the same log."""
+        """Begin another run in the same log."""
         self._told = NOWHERE
         for count in self._counts.values():
             count.number, count.told = 0, None
 
     @property
     def before(self) -> int:
-        """How many passes came before that of the newest count, where each epoch makes one."""
+        """How many passes came before the newest count's, if each epoch is one pass."""
         return self._latest.number if self._latest is not None and self._latest.of_epoch else 0
 
     @property
     def length(self) -> Number | None:
-        """Steps of a pass as far as one was seen to go."""
+        """Steps of a pass, as far as one was seen to go."""
         return self._latest.length if self._latest is not None else None
 
     def tell(self, now: Counters, planned: Number | None, at: Counters | None) -> bool:
-        """A line has named an epoch; True when that shows that the count which stands at ``at`` is an epoch's.
+        """Take in an epoch named by a line; return True if that shows the count that stands at ``at`` to be an epoch's.
 
-        It is where it has come to its end by then, and more epochs are to come.
+        It is one if it has come to its end by then and more epochs are to follow.
         """
         count = self._latest
         if isinstance(now.epoch, float) and count is not None and not count.number:
@@ -112,18 +112,18 @@ class EpochPasses:
         return True
 
     def _counts_passes(self, alone: _Count, before: Number) -> bool:
-        """Whether a step on a line of its own is one of an outer loop, of which the steps with a loss are within."""
+        """True if a step on a line of its own counts an outer loop around the steps that have a loss."""
         if alone.step == before + 1 and self._within >= _STEPS_WITHIN and self._latest is not None:
             alone.passes, self._latest.begun_below, self._latest.told = True, before, before
         return alone.passes
 
     def as_meant(self, now: Counters, planned: Number | None, place: str, announced: int = 0) -> tuple[Counters, bool]:
-        """The counters with the steps as those of an epoch, if they are; and whether they can only be of a new run.
+        """Return the counters, with the steps as an epoch's if they are, and whether they can only begin a new run.
 
         Args:
             planned: steps of the whole run.
-            place: keeps counts of one length apart: ``bar``, or the series of a loss; empty on lines without one.
-            announced: how many epochs lines have told until now.
+            place: keeps counts with one total apart: ``bar``, or the series of a loss; empty for lines without one.
+            announced: how many epochs lines have named so far.
         """
         step, told = now.shown_step, self._told
         if step is None or now.epoch is not None:
@@ -141,7 +141,7 @@ class EpochPasses:
         if place == "" and self._counts_passes(count, before):
             return Counters(epoch=step, epochs=now.shown_steps), False
         self._within = self._within + (step > before) if place else 0
-        # There is no epoch without a step of its own.
+        # Every epoch has steps of its own, so what rises more slowly than the epochs does not count those steps.
         count.outer = count.outer or (place == "" and 0 < step - before < announced - count.announced)
         count.announced = announced
         if count.outer:
@@ -158,12 +158,12 @@ class EpochPasses:
             count.of_epoch, count.told = True, told.epoch
             count.number += 1
         if step > before and now.step is not None and count.of_epoch and announced and not (count.number or filled):
-            count.of_epoch = False  # it went through the end of an epoch
+            count.of_epoch = False  # it went on through the end of an epoch
         if not count.of_epoch:
             return now, False
         epoch = told.epoch
         if epoch is not None and count.begun_below is None and count.number > 0 and epoch == count.told:
             if told.epochs is not None and epoch >= told.epochs:
                 return Counters(None, told.epochs, None, None, step, now.shown_steps), True
-            epoch += 1  # it is told when it is over
+            epoch += 1  # lines name an epoch when it is over
         return Counters(epoch, told.epochs, None, None, step, now.shown_steps), False

@@ -1,7 +1,7 @@
-"""Evaluations that do not say on every line that they are some.
+"""Evaluations that do not say on every line what they are.
 
-They are printed with spaces alone, no sign and no counter (``val_loss 1.50 val_acc 60.00%``), or their whole follows
-without a word behind the batches: ``* Acc@1 75.0``.
+Their names and values are joined by spaces alone, without a counter (``val_loss 1.50 val_acc 60.00%``), or a summary
+without such a word follows the batches: ``* Acc@1 75.0``.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _COMPARES = ("->", "→", "<", ">", "?")
 
 
 def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a line is a record of an evaluation, or a summary of several measures, by its names alone.
+    """True if its names alone make a line the record of an evaluation, or a summary of several measures.
 
-    Nothing joins such names to their values, so every word has to be known: each name is that of a measure of an
-    evaluation, and what remains of the line is at most a label ("Validation:", "Test set"). One word more, and the line
-    may be a sentence: "the val loss 1.5 is better than 1.6".
+    Nothing joins such names to their values, so every word has to be known: each name is a measure of an evaluation,
+    and the rest of the line is at most a label ("Validation:", "Test set"). With one more word the line may be a
+    sentence: "the val loss 1.5 is better than 1.6".
     """
-    starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: the whole of it
+    starred = line.startswith("* ") and not any(" " in pair.key for pair in pairs)  # ``* EPE 4.2``: a summary
     measures = [pair for pair in pairs if _is_evaluated(pair)] if len(line) <= _LONGEST else []
     if (
         len(measures) < 2
@@ -67,54 +67,54 @@ def is_evaluation(line: str, pairs: Sequence[Pair]) -> bool:
 
 
 def _is_evaluated(pair: Pair) -> bool:
-    """``val_loss``, ``test accuracy``, or a plain ``loss`` behind "Test:"; ``accuracy 97/100`` counts samples."""
+    """True for ``val_loss``, ``test accuracy`` or a ``loss`` after "Test:", but ``accuracy 97/100`` counts samples."""
     own = {word for word in words_of(pair.key) if not word.isdigit()} - (TRAIN_WORDS | EVAL_WORDS)
     evaluated = pair.scope is NameScope.EVAL or LOSS_WORDS.isdisjoint(own)
     return evaluated and not pair.total and not own.isdisjoint(_MEASURES) and own <= _NAME_WORDS
 
 
 class Banner(NamedTuple):
-    """What a line of its own has announced: that what follows is an evaluation, or training."""
+    """What a line of its own has announced: an evaluation, or training."""
 
     phase: Phase = Phase.TRAIN
     sure: bool = False
-    """Whether it says that the phase is under way; a bare "eval:" may head a list of settings."""
+    """True if it says that the phase is under way; a bare "eval:" may head a list of settings."""
     epoch: Number | None = None
-    """The number behind it: a record of that epoch is its own."""
+    """The epoch it names: a record of that epoch belongs to it."""
     told: bool = False
-    """Whether a line has told values that it calls those of an evaluation since: the next step is of training."""
+    """True if a line below it has named values as an evaluation's: the next step is of training."""
     repeats: str = ""
-    """The ``best`` or the ``final`` model, where it heads what that had come to, which is told again."""
+    """``best`` or ``final`` if it heads the results of that model, which are told again."""
     whose: str = ""
-    """``Validation`` or ``Test``, in front of names below it that do not say it: the other one has told them before."""
+    """``Validation`` or ``Test``, the prefix for names below it that do not say which: the other one came before."""
 
     @property
     def is_evaluation(self) -> bool:
-        """Whether an evaluation is under way beyond doubt."""
+        """True if an evaluation is under way beyond doubt."""
         return self.phase is Phase.EVAL and self.sure
 
     def over(
         self, reading: LineReading, before: Counters, current: Counters, *, trained: bool
     ) -> tuple[LineReading, Banner]:
-        """The reading as it is meant below this banner, and the banner that holds from there on.
+        """Return the reading as it is meant below this banner, and the banner for the lines after it.
 
         Args:
             before: where training stood when it last told the same.
             current: the counters that hold.
-            trained: whether any loss was counted.
+            trained: whether any loss has been counted.
         """
         if self.phase is Phase.TRAIN or reading.bar:
             return reading, self
         if self.repeats:
             return (reading, Banner()) if _goes_on(reading, current) else (_as_told_again(reading, self.repeats), self)
         epoch, step = reading.counters.epoch, reading.counters.shown_step
-        # A bare "eval:" in front of the first loss that is counted headed a list of settings.
+        # A bare "eval:" before the first loss of a counted step headed a list of settings.
         unsure = not self.sure and not trained and reading.loss is not None and step is not None
         new_epoch = epoch is not None and epoch != current.epoch
         same_plan = reading.counters.shown_steps == before.shown_steps
         goes_on = step is not None and before.shown_step is not None and step > before.shown_step and same_plan
         over = self.told and reading.loss is not None and step is not None
-        # Before any training the first record of an epoch is the evaluation's, the next one is not.
+        # Before any training, the first record of an epoch is the evaluation's; the next one is not.
         ours = epoch is not None and (self.sure or epoch == self.epoch)
         first = ours and not trained and reading.loss is not None and step is None
         over = over or (first and self.told)
@@ -123,14 +123,14 @@ class Banner(NamedTuple):
         if reading.loss is None and not reading.metrics:
             return self._named(reading), self._replace(told=self.told or bool(reading.eval_metrics))
         held, steps = reading.counters if first else NOWHERE, reading.counters.shown_steps
-        # Where no total is told, a step behind those that were trained is the evaluation's own.
+        # Without a total, a step lower than those already trained is the evaluation's own.
         is_own = not same_plan if steps is not None else step is not None and step < or_zero(current.shown_step)
         own_count = None if step is None or not is_own else (step, math.inf if steps is None else steps)
         evaluated = self._named(as_evaluation(reading, held, own_count))
         return evaluated, self._replace(told=self.told or not (trained or step))
 
     def _named(self, reading: LineReading) -> LineReading:
-        """The reading with the data in its names."""
+        """Return the reading with ``whose`` as a prefix to names that do not say which data they are of."""
         if not self.whose:
             return reading
         names = {name: not _ON_KNOWN_DATA.isdisjoint(words_of(name)) for name in reading.eval_metrics}
@@ -139,7 +139,7 @@ class Banner(NamedTuple):
 
 
 def _goes_on(reading: LineReading, current: Counters) -> bool:
-    """Whether training goes on beyond where it stands, or begins anew, with a reading."""
+    """True if a reading takes training further than ``current``, or begins it anew."""
     epoch, step = reading.counters.epoch, reading.counters.shown_step
     further = or_zero(epoch) > or_zero(current.epoch) or or_zero(step) > or_zero(current.shown_step)
     place = step if epoch is None else epoch
@@ -147,10 +147,10 @@ def _goes_on(reading: LineReading, current: Counters) -> bool:
 
 
 def _as_told_again(reading: LineReading, which: str) -> LineReading:
-    """The reading with nothing but what an evaluation may have measured of the best model for the first time.
+    """Return only what an evaluation of the best model may have measured for the first time.
 
-    Some programs tell the best so far alone, epoch by epoch: measures that do not say what they were measured on keep
-    ``which`` before their names.
+    Some programs print the best values so far alone, epoch by epoch. Measures that do not say what they were measured
+    on get ``which`` as a prefix.
     """
     measured = reading.metrics if any(map(is_measure, reading.metrics)) else {}
     told = {**{f"{which} {name}": value for name, value in measured.items()}, **reading.eval_metrics}
@@ -159,7 +159,7 @@ def _as_told_again(reading: LineReading, which: str) -> LineReading:
 
 
 def as_validation(reading: LineReading) -> LineReading:
-    """The record of an epoch, where the program has said that it reports its errors on the validation set."""
+    """Turn the record of an epoch into an evaluation, if the program says it reports errors on the validation set."""
     name = reading.loss_name
     is_of_steps = reading.bar or reading.counters.shown_step is not None
     if reading.loss is None or is_of_steps or not TRAIN_WORDS.isdisjoint(words_of(name)):
@@ -169,35 +169,37 @@ def as_validation(reading: LineReading) -> LineReading:
 
 
 class Evaluated:
-    """What was evaluated since training was last seen, and how it was called."""
+    """What was evaluated since training was last seen, and by which names."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._told_again, self._rounded = ToldAgain(), Rounded()
         self._extremes: dict[str, tuple[_Values, _Values, _Values]] = {}
-        """What was told beside the lowest, the highest and the newest value of each, and these."""
+        """For each metric, the values told along with its lowest, its highest and its newest one."""
         self._is_over = False
-        """Whether a line has said that training is over, and none of training has come since."""
+        """True if a line has said that training is over, and no training has come since."""
         self._told = self._first_headed = ""
         self._alone = True
-        """Whether no line of training has told a loss or an epoch."""
+        """True if no training line has told a loss or an epoch."""
         self._first = self._epoch = math.inf
-        """The first epoch that an evaluation told, and the newest."""
+        """The first and the newest epoch told by an evaluation."""
         self._trained: LineReading | None = None
-        """The newest loss of training, if its line said where."""
+        """The reading with the newest training loss, if it told a position."""
         self._measured: LineReading | None = None
-        """The newest line of training that told a step and measures, and no loss."""
+        """The newest training reading with a step and metrics but no loss."""
         self.is_behind_training = False
-        """Whether a line has said that training is over, and none has told a place since."""
+        """True if a line has said that training is over, and none has told a position since."""
 
     def training_over(self) -> None:
-        """A line has said so."""
+        """Note that a line has said that training is over."""
         self._is_over = True
         self.is_behind_training = self._trained is not None
 
     def told_apart(self, whose: str) -> str:
-        """``Validation`` or ``Test`` of a heading, where those before it were of the other; what is below ``Training``
-        is none of an evaluation's."""
+        """Return a heading's ``Validation`` or ``Test`` if the first one was the other, else an empty string.
+
+        What is below ``Training`` is no evaluation's.
+        """
         if whose == "Training":
             self._names.clear()
             return ""
@@ -205,10 +207,10 @@ class Evaluated:
         return "" if whose == self._first_headed else whose
 
     def trained_at(self, reading: LineReading, series: LossSeries | None) -> Counters:
-        """Where training stood when it last told the same as a reading.
+        """Return where training stood when it last told the same as a reading.
 
         Args:
-            series: of the loss of the reading, if it has had losses in this run.
+            series: the series of the reading's loss, if it has had losses in this run.
         """
         if series is not None:
             return series.counters
@@ -216,19 +218,19 @@ class Evaluated:
         return last.counters if last is not None and last.metrics.keys() == reading.metrics.keys() else NOWHERE
 
     def _belongs_behind(self, reading: LineReading) -> bool:
-        """Whether values that training had with a place come without one, and training is over."""
+        """True if training is over and values come without a position that training had told with one."""
         if not self.is_behind_training or self._trained is None:
             return False
         if reading.bar or reading.certain or reading.counters != NOWHERE:
             return False
-        if reading.loss is not None:  # training's last loss again is none of an evaluation
+        if reading.loss is not None:  # training's last loss, told again, is not an evaluation's
             same = quantity(reading.loss_name) == quantity(self._trained.loss_name)
             return same and reading.loss != self._trained.loss
         known = {quantity(name)[1] for name in self._trained.metrics}
         return bool(reading.metrics) and all(quantity(name)[1] in known for name in reading.metrics)
 
     def _without_known(self, reading: LineReading) -> LineReading:
-        """What is told behind the end of training without those that were told along it: the best, and the last."""
+        """Drop values after the end of training that were told during it: the best, the last."""
         if not self._is_over or not reading.eval_metrics:
             return reading
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
@@ -237,12 +239,12 @@ class Evaluated:
         if (again or len(told) > 1) and any(
             all(told[name] == one.get(name) for name in told.keys() - again) for one in known
         ):
-            again = set(told)  # with values that have too few decimals to be known alone
+            again = set(told)  # the others have too few decimals to be recognized alone
         new = {name: now for name, now in reading.eval_metrics.items() if name.lower() not in again}
         return reading if len(new) == len(told) else replace(reading, eval_metrics=new)
 
     def begins_anew(self, reading: LineReading) -> bool:
-        """Whether epochs that evaluations alone have told are back at the first one: another run tells it."""
+        """True if only evaluations have told epochs and these return to the first one: another run begins."""
         epoch = reading.counters.epoch
         evaluates = self._alone and reading.phase is Phase.EVAL and not reading.bar
         anew = evaluates and epoch is not None and epoch <= self._first < self._epoch
@@ -250,11 +252,11 @@ class Evaluated:
         return anew
 
     def of(self, reading: LineReading) -> LineReading:
-        """What is measured behind the end of training, or without a counter and a loss of it, is the evaluation's."""
+        """Give to the evaluation what comes after the end of training, or without a position and a training loss."""
         reading = self._without_known(self._rounded.of(self._told_again.of(reading)))
         if self._belongs_behind(reading):
             return as_evaluation(reading, NOWHERE, None)
-        if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: whose, stands above it
+        if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: lines above say whose
             is_known = quantity(reading.loss_name)[1] in self._names
             reading = replace(reading, loss=None, series="") if is_known else replace(reading, phase=Phase.TRAIN)
         own = {} if reading.certain or reading.loss is not None or reading.counters.positioned else reading.metrics
@@ -266,7 +268,7 @@ class Evaluated:
         return replace(reading, phase=Phase.EVAL, metrics={}, eval_metrics={**evaluated, **reading.eval_metrics})
 
     def learn(self, reading: LineReading) -> None:
-        """Another line of training or of an evaluation."""
+        """Take in another reading of training or of an evaluation."""
         self._told_again.learn(reading)
         self._rounded.learn(reading)
         self._is_over = self._is_over and not reading.counters.positioned and reading.loss is None
@@ -288,6 +290,6 @@ class Evaluated:
         self._names.update((quantity(name)[1], name) for name in reading.eval_metrics)
 
     def is_new(self, reading: LineReading) -> bool:
-        """Whether its evaluation is another one than that of the reading before."""
+        """True if a reading has another evaluation than the reading before it."""
         told, self._told = self._told, str(reading.eval_metrics) if reading.eval_metrics else self._told
         return bool(reading.eval_metrics) and told != self._told
