@@ -1,7 +1,7 @@
-"""What the values of TensorBoard's events hold beside scalars: images, texts, and the arguments of a run (hparams).
+"""What TensorBoard's events hold besides scalars: images, texts, and the arguments of a run (hparams).
 
 Messages: tensorflow/core/framework/summary.proto, tensor.proto, and api.proto of the hparams plugin. Older writers keep
-an image as such, newer ones as a tensor of strings: width, height, and one file for each image.
+an image as such, newer ones as a tensor of strings: width, height, then one file per image.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from .protobuf import fields
 from .told import MOST_SETTINGS, setting_text
 
 OF_ARGUMENTS = re.compile(r"\d{9,11}\.\d{1,9}")
-"""A folder beside the event files of a run, called by the time: PyTorch puts its arguments there (``add_hparams``)."""
+"""A folder beside a run's event files, named after the time: PyTorch puts its arguments there (``add_hparams``)."""
 LARGEST_RECORD = 9 << 20
-"""Bytes: no image is larger that is shown."""
+"""In bytes; larger images are not shown."""
 _TAG, _IMAGE, _TENSOR, _METADATA = 1, 4, 8, 9
 _STRINGS, _STRING_VALUE = 7, 8
 _SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8", b"GIF8")
 _MOST_OF_ONE = 100
 _OF_TEXTS = "/text_summary"
-"""PyTorch puts it behind the names of texts."""
+"""The suffix that PyTorch adds to the names of texts."""
 
 
 class Beside:
-    """What the event files of one run hold beside scalars."""
+    """What the event files of one run hold besides scalars."""
 
     def __init__(self) -> None:
         self.media = Media()
         self.settings: dict[str, str] = {}
 
     def take(self, event: bytes, value: bytes, file: Path, at: int, step: int, time: float) -> None:
-        """Take in one value that is no scalar.
+        """Take in one value that is not a scalar.
 
         Args:
             value: a part of ``event``, which begins in ``file`` at ``at``.
@@ -54,7 +54,7 @@ class Beside:
         images = [part for number, part in fields(parts.get(_IMAGE, b"")) if number == _IMAGE]
         images += [one for one in strings if one.startswith(_SIGNATURES)]
         for image in images[:_MOST_OF_ONE]:
-            if isinstance(image, bytes) and image:  # the same bytes further in front are the same image
+            if isinstance(image, bytes) and image:  # an earlier copy of the same bytes is the same image
                 self.media.add_image(name, step, time, str(file), at + event.find(image), len(image))
         if strings and not images and plugin in ("", "text"):
             said = b"\n".join(strings[:_MOST_OF_ONE]).decode("utf-8", "replace")
@@ -62,7 +62,7 @@ class Beside:
 
 
 def _plugin(metadata: bytes) -> tuple[str, bytes]:
-    """The name of what shows a value, and what that keeps there."""
+    """Return the name of the plugin that shows a value, and the content it keeps there."""
     told = next((part for number, part in fields(metadata) if number == 1), b"")
     parts = dict(fields(told if isinstance(told, bytes) else b""))
     name, content = parts.get(1, b""), parts.get(2, b"")
@@ -72,14 +72,14 @@ def _plugin(metadata: bytes) -> tuple[str, bytes]:
 
 
 def _strings(tensor: bytes) -> list[bytes]:
-    """The texts of a tensor of texts."""
+    """Return the strings of a tensor, if it is one of strings."""
     found = list(fields(tensor))
     is_text = (1, _STRINGS) in found
     return [part for number, part in found if is_text and number == _STRING_VALUE and isinstance(part, bytes)]
 
 
 def _arguments(content: bytes, most: int) -> Mapping[str, str]:
-    """The arguments of a run, as the start of its session tells them."""
+    """Return the arguments of a run from the message that starts its session."""
     found: dict[str, str] = {}
     for number, start in fields(content):
         for kind, pair in fields(start) if number == 3 and isinstance(start, bytes) else ():
@@ -92,7 +92,7 @@ def _arguments(content: bytes, most: int) -> Mapping[str, str]:
 
 
 def _setting(value: bytes) -> str:
-    """A ``google.protobuf.Value``."""
+    """Return the text of a ``google.protobuf.Value``."""
     number, held = next(fields(value), (1, 0))
     if number == 2 and isinstance(held, bytes):
         found = struct.unpack("<d", held)[0]

@@ -1,7 +1,7 @@
-"""What a line says of the run as a whole: the device it trains on, that it is done, failed, or was resumed.
+"""What a line says about the run as a whole: the device it trains on, that it is done, has failed or was resumed.
 
-A device counts where the line says that it is used, never where it is only there ("MPS available: True"), is offered
-("use --device mps") or holds something else ("EMA on cpu"). The newest statement wins, and any over a setting.
+A device counts if the line says that it is used, never if it is only present ("MPS available: True"), offered ("use
+--device mps") or holds something else ("EMA on cpu"). The newest statement wins; any statement beats a setting.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _SHOWN = 200
 
 
 class Fact(NamedTuple):
-    """One thing that a line says of the run; what it does not say keeps its default."""
+    """One thing that a line says about the run; what it does not say keeps its default."""
 
     device: str = ""
-    """``cpu``, ``mps``, ``cuda:0``, or ``gpu`` where no more is said."""
+    """``cpu``, ``mps``, ``cuda:0``, or ``gpu`` if no more is said."""
     stated: bool = False
-    """Whether the device is said to be used; False for a setting, which asks for it."""
+    """True if the device is said to be in use; False for a setting, which only asks for it."""
     done: bool = False
-    """The training is over."""
+    """True if the training is over."""
     faint: bool = False
-    """Done, but said in words ("done.", "train time: 12 s") that an epoch may end with too."""
+    """True if that was said in words ("done.", "train time: 12 s") that may end an epoch too."""
     failure: str = ""
-    """The exception that a traceback ends with, as printed, or what a shell says of the end."""
+    """The exception that ends a traceback, as printed, or what a shell says about the end."""
     resumed: bool = False
-    """The training goes on, from a checkpoint as a rule: counters that fall below begin no other run."""
+    """True if training goes on, usually from a checkpoint: counters that fall after this begin no other run."""
     opened: bool = False
-    """A program begins: where its counters do so too, it is another run."""
+    """True if a program begins: if its counters start again too, it is another run."""
     went_on: bool = False
-    """So much has come behind a traceback that it ended nothing."""
+    """True if so many lines have followed a traceback that it ended nothing."""
 
 
 _KIND = r"(?:(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla|gpu)s?(?::\d{1,3})?(?![\w/=]|-\w|:\d|\.\w)|\bM[1-9]\b)"
@@ -75,12 +75,12 @@ _CUDA = re.compile(
     r"\bdevice: \d{1,2}, GPU Compute Capability|\bdevice Place\(gpu:\d{1,2}\)"
 )
 _METAL = "name: METAL"
-"""As TensorFlow calls the GPU of a Mac, of which it otherwise speaks as of one of CUDA's."""
+"""TensorFlow's name for the GPU of a Mac, which it otherwise reports like a CUDA device."""
 _TO_BE_USED = re.compile(r"(?i)(?:the )?(cuda(?::\d{1,3})?|mps|cpu|gpu) (?:will be|is being|is) used\.?\Z")
 _CPU_ALONE = re.compile(r"(?i)\b(?:run|train|running|training) (?:in|on) CPU[ -]only mode\b")
 _CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
 _ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z|solver_mode: (CPU|GPU)\Z")
-"""Of the settings of a program, printed one a line; Caffe calls it the mode of the solver."""
+"""Among settings printed one to a line; Caffe calls the device the mode of its solver."""
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")
 _COMMAND = re.compile(r"\.py [^\n]{0,300}?(?<= )--device[ =](cuda(?::\d)?|mps|cpu)(?= |\Z)")
 _OPTION = re.compile(
@@ -88,7 +88,7 @@ _OPTION = re.compile(
     r"(cuda(?::\d{1,3})?|mps|cpu)"
     r"(?=[\"']?(?:[,;|)}]| {2}| \||\Z))"
 )
-"""Among all the options of a program on one line."""
+"""Among all options of a program on one line."""
 _LONGEST_OPTIONS = 16_000
 _LIGHTNING = re.compile(r"\bGPU available: (?:True|False)(?: \((?P<kind>\w{2,12})\))?, used: (?P<used>True|False)")
 _YOLO = re.compile(r"torch-\d[\w.+]{0,30} (?P<value>CUDA:\d{1,3}|MPS|CPU)(?= \(|\Z)")
@@ -110,7 +110,7 @@ _NVIDIA = frozenset({"nvidia", "tesla", "geforce", "quadro", "rtx", "gtx", "tita
 
 
 def device_of(line: str) -> Fact | None:
-    """The device that a line says is trained on."""
+    """Return the device that a line says is used for training."""
     lightning = _LIGHTNING.search(line)
     if lightning is not None:
         kind = lightning["kind"] or "gpu"
@@ -147,7 +147,7 @@ def device_of(line: str) -> Fact | None:
 
 
 def _kind(value: str, behind: str) -> str:
-    """``mps`` for "Apple Silicon GPU", ``cuda`` for "NVIDIA A100"; empty where no device is named."""
+    """Return ``mps`` for "Apple Silicon GPU", ``cuda`` for "NVIDIA A100", or nothing if no device is named."""
     exact = _EXACT.search(value.lower())
     if exact is not None:
         return exact.group()
@@ -203,20 +203,20 @@ _TYPED = re.compile(
     r"(?:[A-Z_]{2,40}=\S{1,80} ){0,4}(?:nohup |time |sudo )?"
     r"(?:\S{0,80}/)?(?:python\d?(?:\.\d{1,2})?|torchrun|accelerate|deepspeed|th|bash|sh|julia) \S"
 )
-"""What was typed into a shell."""
+"""A command typed into a shell."""
 _OPENS = re.compile(
     r"(?i)config|argument|namespace|param|load|start|begin|seed|setting|command|python|device|cuda|gpu|creat|init|build|"
     r"import|log|data|experiment|running|using|nohup"
 )
-"""What the first line of a program is about, where that is not the training itself."""
+"""What the first line of a program is about, if not the training itself."""
 _PROMPTS = ("$", "#", "%", ">", "+ ")
 _FIRST, _ROW = 60, 8
 _TITLE = "Traceback (most recent call last)"
 _IGNORED = "Exception ignored "
 _LOWER_EDGE = "╰─"
-"""Of the box that rich draws around a traceback, whose title may be cut, or lie above what is read."""
+"""The lower edge of rich's box around a traceback, whose title may be cut off or lie above what is read."""
 _LAST_WORDS = 100
-"""More lines than launchers, trackers and aborting libraries print behind a traceback: the program went on."""
+"""More lines than launchers, trackers and aborting libraries print after a traceback: the program went on."""
 _RANK = re.compile(r"(?:\[(?:rank|default) ?\d{1,5}\]:? ?|\(\w{1,40} pid=\d{1,9}[^)]{0,40}\) )")
 _RAISED = re.compile(
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}(?:(?<=\.)[A-Z]\w{0,80}|"
@@ -231,26 +231,26 @@ _SHELL = re.compile(
 
 
 class Facts:
-    """Reads them off the lines of one log; a traceback goes over several."""
+    """Reads the facts off the lines of one log; a traceback spans several."""
 
     def __init__(self) -> None:
         self._open = 0
-        """Within a traceback whose exception is still to come: for so many lines at most."""
+        """In a traceback: the number of lines within which its exception has to come."""
         self._ignored = False
         self._spoken: int | None = None
-        """Lines since the newest failure."""
+        """Lines since the newest failure; None if there was none, or long ago."""
 
     @property
     def at_rest(self) -> bool:
-        """Whether no line above the next one changes what that says."""
+        """True if no line above the next one changes what it says."""
         return not (self._open or self._ignored) and self._spoken is None
 
     def read(self, text: str, line: str) -> Fact | None:
-        """What a line says of the run.
+        """Return what a line says about the run.
 
         Args:
-            text: without control sequences.
-            line: without the prefix of a logger too.
+            text: the line without control sequences.
+            line: the same, without the prefix of a logger.
         """
         failure = self._failure(text)
         if failure or self._open:
@@ -276,7 +276,7 @@ class Facts:
         return Fact(resumed=True) if _RESUMED.search(line) else None
 
     def _failure(self, text: str) -> str:
-        """The exception that ends a traceback; empty for any other line."""
+        """Return the exception that ends a traceback, or what a shell says about the end; else an empty string."""
         if _TITLE in text:
             self._open = 0 if self._ignored else _LONGEST_TRACEBACK
             return ""
@@ -297,32 +297,32 @@ class Facts:
 
 
 class Openings:
-    """Where the programs of one log begin: with their command, or with the line that the log began with."""
+    """Knows where the programs of one log begin: with their command, or with the line that the log began with."""
 
     def __init__(self) -> None:
         self.first: str | None = None
-        """The beginning of the log; empty where that is about no program."""
+        """The beginning of the log; empty if that is not about a program."""
         self._row = 0
 
     def may_be_first(self, line: str) -> bool:
-        """Whether a line that differs from this one in its numbers may be the one that the log began with."""
+        """True if a line that differs from this one only in its numbers may be the one that the log began with."""
         return self.first is None or (self.first != "" and _letters(line).startswith(_letters(self.first)))
 
     def note(self, line: str, fact: Fact | None) -> Fact | None:
-        """The fact of a line that is no record, with what it says of a beginning."""
+        """Return the fact of a line that is no record, with ``opened`` set if a program begins there."""
         if self.first is None and line:
             self.first = line[:_FIRST] if _OPENS.search(line[:_FIRST]) else ""
-            return fact or (Fact() if self.first else None)  # what opens is asked each time that it comes
+            return fact or (Fact() if self.first else None)  # a kind of line with a fact is never skipped as silent
         typed = line[-1:].isalnum() and len(line) <= _LONGEST and any(map(line.__contains__, _PROMPTS))
         command = typed and _TYPED.match(line) is not None
         again = line != "" and line[:_FIRST] == self.first
-        self._row = self._row + (len(line) <= _LONGEST) if again else 0  # a long one is no record: it tells the options
+        self._row = self._row + (len(line) <= _LONGEST) if again else 0  # a long one is no record: it lists options
         if self._row > _ROW:
-            self.first = ""  # what comes again and again
+            self.first = ""  # a line that comes again and again begins nothing
         opens = command or again
         return (fact or Fact())._replace(opened=True) if opens else fact
 
 
 def _letters(line: str) -> str:
-    """What numbers do not change, not even those with an exponent."""
+    """Return a line's letters without those of exponents: what its numbers cannot change."""
     return "".join(character for character in line if character.isalpha() and character not in "eE")

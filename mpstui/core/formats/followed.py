@@ -1,7 +1,7 @@
-"""Lines that were read by their shape, for all that goes on over lines: it sees of them what matters to it.
+"""Lines that were read by their shape, shown to what follows a log across lines, as far as it needs them.
 
-Options are listed line by line, a table's header stands above its rows, a banner above the bars of its epoch. Whatever
-watches for such things sees every line that is examined; of those that are not it needs the newest.
+Options are listed line by line, a table's header is above its rows, a banner above the bars of its epoch. Whatever
+watches for such things sees every examined line; of those read by their shape it needs only the newest.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Lines = Sequence[tuple[LineShape, bytes]]
 
 
 class FollowedLines:
-    """Those that were read since a line was examined."""
+    """The lines read by their shape since a line was last examined."""
 
     def __init__(self) -> None:
         self._below: list[tuple[LineShape, bytes]] = []
-        """The last that had a place in the training, and all below it."""
+        """The last line with a position in the training, and all lines below it."""
         self._newest: dict[str, bytes] = {}
-        """Of every grammar that has read some."""
+        """The newest line that each grammar has read."""
 
     @property
     def are_many(self) -> bool:
-        """Whether they are to be shown before others come."""
+        """True if they should be shown before others come."""
         return len(self._below) > _MOST
 
     def take(self, lines: Lines) -> None:
-        """Lines were read by their shape."""
+        """Take in lines that were read by their shape."""
         self._newest.update((shape.template.grammar, line) for shape, line in lines)
         for at in range(len(lines) - 1, -1, -1):
             if _is_placed(lines[at][0]) or (at and _releases(lines[at - 1][0])):
@@ -50,7 +50,7 @@ class FollowedLines:
         grammars: Sequence[LineGrammar],
         ask: Callable[[LineGrammar, str], object],
     ) -> None:
-        """Let all see what matters to them, before the next line is examined; ``ask`` shows a line to a grammar."""
+        """Show the lines to all that need them, before the next one is examined; ``ask`` shows one to a grammar."""
         line, name, released = "", "", False
         for shape, raw in self._below:
             line, name = text_of(raw), shape.template.grammar
@@ -66,22 +66,22 @@ class FollowedLines:
         for grammar in grammars if line else ():
             if grammar.name == name:
                 break
-            if vars(grammar):  # it was asked before the one that has read the line
+            if vars(grammar):  # it was asked before the one that read the line
                 ask(grammar, line)
         self._below, self._newest = [], {}
 
 
 def text_of(raw: bytes) -> str:
-    """A line that was read by its shape, as it was examined: what stands behind a bar is nothing."""
+    """Return a line that was read by its shape as it would be examined; empty if it holds a bar."""
     text = decode_line(raw)
     return "" if is_drawn(text) else strip_prefix(strip_controls(text))
 
 
 def _is_placed(shape: LineShape) -> bool:
-    """Whether lines of a shape are of training when they are read; those that wait are read with the next."""
+    """True if lines of a shape are of training when they are read; those that wait are read with the next one."""
     return not shape.waits_as and (shape.template.bar or is_placed(shape.template))
 
 
 def _releases(shape: LineShape) -> bool:
-    """Whether the line behind one of a shape is read together with that, which is of training."""
+    """True if a line of the shape waits to be read, as one of training, together with the line after it."""
     return bool(shape.waits_as) and is_placed(shape.template)

@@ -1,7 +1,7 @@
 """Groups that are told in turn, each on a line of its own: ``Seen: acc: 0.9`` above ``Unseen: acc: 0.1``.
 
-A word in front of what is measured may as well be a logger's name (``trainer: loss: 0.5``). It says whose values follow
-only where another such word, with no other reading between the two, tells the same metric with another value.
+A word before a metric may just as well be a logger's name (``trainer: loss: 0.5``). It says whose values follow only if
+another such word, with no other reading in between, tells the same metric with another value.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _OF_THE_RUN = (
     | (AVERAGE_WORDS | BEST_WORDS | EARLIER_WORDS | EPOCH_WORDS | STEP_WORDS | BATCH_WORDS)
     | {"current", "now", "last", "latest", "initial"}
 )
-"""In front of values of the whole run, however they are taken: ``Current: loss 0.5``, ``Best: loss 0.4``."""
+"""Words before values of the whole run, however these are taken: ``Current: loss 0.5``, ``Best: loss 0.4``."""
 _MOST = 32
-"""Lines of one place that are compared; whoever has as many groups prints a table."""
+"""The most lines of one position that are compared; a program with as many groups prints a table."""
 _MOST_WORDS = 1 << 10
 _ALONE = 3
-"""So often a word comes without another that it is taken for a logger's name."""
+"""A word that has come this often without another one is taken for a logger's name."""
 
 
 class Label(NamedTuple):
-    """What a line begins with, perhaps the name of a group."""
+    """What a line begins with, possibly the name of a group."""
 
     text: str
     end: int
 
 
 def label_of(line: str) -> Label | None:
-    """The word in front of a line's first name, if it may say whose values they are."""
+    """Return the word before a line's first name, if it may say whose values follow."""
     match = _LABEL.match(line)
     if match is None:
         return None
@@ -64,7 +64,7 @@ def label_of(line: str) -> Label | None:
 
 
 def of_group(reading: LineReading) -> LineReading:
-    """A reading with the name of its group in front of the names of its values; no loss of a group is the run's."""
+    """Return a reading whose names are prefixed with its group; a loss of a group is not the run's."""
     metrics, eval_metrics = _named(reading.group, reading.metrics), _named(reading.group, reading.eval_metrics)
     return replace(reading, loss=None, loss_name="", series="", metrics=metrics, eval_metrics=eval_metrics)
 
@@ -74,19 +74,19 @@ def _named(group: str, values: Mapping[str, float]) -> dict[str, float]:
 
 
 class Groups:
-    """Watches the words in front of what one log measures."""
+    """Watches the words before the metrics of one log."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._alone: dict[str, int] = {}
-        """How often a word has come without another."""
+        """How often each word has come without another one."""
         self._place: list[LineReading] = []
         """The lines of groups since the last other reading."""
         self._told = 0
         """How many of them were handed on; the others wait for a line of another group."""
 
     def as_meant(self, reading: LineReading) -> list[LineReading]:
-        """The reading, behind those that have waited for it; nothing while it has to wait itself."""
+        """Return the reading, after those that waited for it; nothing while it has to wait itself."""
         if not reading.group:
             return [*self.release(), reading]
         rivals = {one.group for one in self._place if _are_told_in_turn(one, reading)}
@@ -99,7 +99,7 @@ class Groups:
         return before if waits else [*before, *self._tell()]
 
     def release(self) -> list[LineReading]:
-        """The lines that have waited: something else has come, or nothing will."""
+        """Return the lines that have waited, since something else has come, or nothing will."""
         if not self._place:
             return []
         for group in {one.group for one in self._place} - self._known:
@@ -112,14 +112,14 @@ class Groups:
         return [of_group(one) if one.group in self._known else one for one in told]
 
     def lets_by(self, reading: LineReading) -> bool:
-        """Whether many readings such as this one may be placed without being looked at."""
+        """True if many readings like this one may be placed without looking at each."""
         if reading.group and (reading.group in self._known or self._alone.get(reading.group, 0) < _ALONE):
             return False
         return self._told == len(self._place)
 
 
 def _are_told_in_turn(one: LineReading, other: LineReading) -> bool:
-    """Whether two lines of two groups tell the same metric, of the same place, with different values."""
+    """True if lines of two groups tell the same metric, at the same position, with different values."""
     if one.group == other.group or one.counters != other.counters:
         return False
     return any(mine != theirs for mine, theirs in _shared(one, other))

@@ -1,7 +1,8 @@
-"""Values of one name told apart, by the words in front (``G: loss 0.5, D: loss 0.3``) or by the part they are of, and
-those that are named once for all of them: ``accuracy train: 0.98 test: 0.91``.
+"""Full names for values whose own names do not tell them apart.
 
-What is measured of one class, symbol or head is none of the run: its name keeps that of the part, ``class 3 accuracy``.
+The words in front do (``G: loss 0.5, D: loss 0.3``), or the part they are of; some are named once for all of them:
+``accuracy train: 0.98 test: 0.91``. A measure of one class, symbol or head is not the run's, so its name keeps that of
+the part: ``class 3 accuracy``.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ if TYPE_CHECKING:
     from .pairs import Pair
 
 _LABEL = re.compile(r"(?:^|(?<=[\s,;|\[(]))([A-Za-z][\w-]{0,24})\]?\s{0,2}[:|\]]\s{0,2}[\[(]?(?=[A-Za-z])")
-"""A word with a sign behind it that joins it to no number, but to the next name."""
+"""A word followed by a sign that joins it not to a number but to the next name."""
 _NUMBERED = re.compile(r"([A-Za-z]\w{1,15} \d{1,4})[:\s]{1,2}\Z")
-"""A word with a number, right in front of a name: ``stage 2 loss: 0.5``."""
+"""A word with a number right before a name: ``stage 2 loss: 0.5``."""
 _LONGEST_LABEL = 24
 _NAME_BEHIND = re.compile(r"\s?:?\s{1,2}[A-Za-z_][\w@ ]{0,30}?\s{0,4}[:=]\s{0,4}[-+]?\.?\d")
 _INDEXED = re.compile(r"\]\s{0,2}[:=]\s{0,4}[-+]?\.?\d")
 _SYMBOL = re.compile(r"(?:\[(?=[^\]]{2,14}\]))?([A-Z][A-Z\d]{0,11}(?:[-_./][A-Z\d]{1,6})?)\]?\s?[:|]\s")
-"""Capitals alone at the beginning of a line: of a class, a ticker, an instrument."""
+"""Capitals alone at the start of a line: a class, a ticker, an instrument."""
 _PART_ROW = re.compile(r"\s{0,8}([A-Za-z]\w{1,15}) \d{1,4}(?=\s?[:|]\s{1,8}[#A-Za-z])")
-"""A part at the beginning of a row of what is measured of it: ``class 04: #TP=60801, P=0.7, IoU=0.408``."""
+"""A part at the start of a row of its measures: ``class 04: #TP=60801, P=0.7, IoU=0.408``."""
 _GROUP = re.compile(r"(?:\A\s{0,8}|: )([A-Za-z][a-z]{1,15}(?: [a-z]{2,15}){0,2}) -{2,3} (?=[A-Za-z])")
-"""Words that a double dash parts from what is measured of them: ``Test statistics: Old nodes -- auc: 0.9``."""
+"""Words separated by a double dash from their measures: ``Test statistics: Old nodes -- auc: 0.9``."""
 _HEADED = re.compile(r"\s{0,8}([A-Za-z]\w{2,15})(?: [^\W\d]\w{0,15}| \d{1,4}| ?\(\w\)){0,6}\s?:\s{1,4}(?=\[[A-Za-z])")
 _BRACKETED = re.compile(r"\[([A-Za-z][\w-]{1,24})\]\s?[:=]\s{0,4}\Z")
-"""A label in front of a value, ``[Class-IL]: 36.3 %``, where the line begins with what is measured."""
+"""A label before a value, ``[Class-IL]: 36.3 %``, on a line that begins with what is measured."""
 _MEASURED = (Role.OTHER, Role.LOSS)
 _WHOSE = TRAIN_WORDS | EVAL_WORDS
 _COUNTING = (Role.EPOCH, Role.STEP, Role.BATCH)
 
 
 def told_apart(line: str, pairs: list[Pair]) -> list[Pair]:
-    """The pairs, with the label in front of each name that comes again, where every one of them has another."""
+    """Prefix every repeated name with the label in front of it, if each occurrence has a label of its own."""
     again = _that_come_again(pairs)
     labels = [match for match in _LABEL.finditer(line) if _labels(match[1])] if again else []
     starts, found = [match.start() for match in labels], list(pairs)
@@ -55,12 +56,12 @@ def told_apart(line: str, pairs: list[Pair]) -> list[Pair]:
 
 
 def named(pair: Pair, key: str) -> Pair:
-    """The value under another name."""
+    """Return the value under another name."""
     return pair._replace(key=key, name=classify(key))
 
 
 def named_once(pairs: list[Pair]) -> list[Pair]:
-    """The pairs; one that tells only whose value it is has the name of that before it."""
+    """Give each value that only says whose it is the name of the value before it."""
     found: list[Pair] = []
     for pair in pairs:
         before = found[-1] if found else None
@@ -74,10 +75,7 @@ def named_once(pairs: list[Pair]) -> list[Pair]:
 
 
 def part_of(line: str, pair: Pair) -> str:
-    """What a number says of the name behind it, where it is that of a part: ``class 3``, of ``class 3 accuracy: 0.5``.
-
-    Empty where it is none.
-    """
+    """Return the part that a number belongs to, ``class 3`` in ``class 3 accuracy: 0.5``, or an empty string."""
     if pair.total or pair.unit or not pair.text.isdigit() or pair.name.role is not Role.OTHER:
         return ""
     words = words_of(pair.key)
@@ -86,14 +84,14 @@ def part_of(line: str, pair: Pair) -> str:
 
 
 def is_indexed(line: str, pair: Pair) -> bool:
-    """Whether a number is the index of the value behind it: ``loss[0]: 0.5``."""
+    """True if a number is the index of the value after it: ``loss[0]: 0.5``."""
     inside = pair.bracketed and not (pair.marked or pair.total or pair.unit) and pair.text.isdigit()
     joined = inside and line[: pair.start].endswith(f"{pair.key}[") and pair.name.role in _MEASURED
     return joined and is_measure(pair.key) and _INDEXED.match(line, pair.end) is not None
 
 
 def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
-    """The measures of a line that begins with a symbol, under its name; counted lines are the run's."""
+    """Prefix the measures of a line with the symbol it begins with; a line with counters is the run's."""
     symbol = _SYMBOL.match(line)
     if symbol is None or len(symbol[1]) < 2 or symbol[1].lower() in HEADING_WORDS or not _labels(symbol[1]):
         return pairs
@@ -110,7 +108,7 @@ def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
 
 
 def of_row(line: str, pairs: list[Pair]) -> list[Pair]:
-    """The measures of a row that begins with a part, under its name, not only the first."""
+    """Prefix all measures of a row with the part that it begins with, not just the first."""
     row = _PART_ROW.match(line)
     if row is None or row[1].lower() not in PART_WORDS or any(pair.name.role in _COUNTING for pair in pairs):
         return pairs
@@ -124,7 +122,7 @@ def of_row(line: str, pairs: list[Pair]) -> list[Pair]:
 
 
 def of_group(line: str, pairs: list[Pair]) -> list[Pair]:
-    """The measures behind a double dash, under the name of the group that they are of."""
+    """Prefix the measures after a double dash with the group that they are of."""
     group = _GROUP.search(line)
     if group is None or not all(_labels(word) and word not in HEADING_WORDS for word in group[1].lower().split()):
         return pairs
@@ -135,7 +133,7 @@ def of_group(line: str, pairs: list[Pair]) -> list[Pair]:
 
 
 def of_heading(line: str, pairs: list[Pair]) -> list[Pair]:
-    """The values behind bracketed labels under what the line begins with: ``Accuracy for 3 tasks: [Old]: 36.3 %``."""
+    """Prefix the labels of bracketed values with the measure ahead of them: ``Accuracy for 3 tasks: [Old]: 36.3 %``."""
     heading = _HEADED.match(line)
     if heading is None or not is_measure(heading[1]):
         return pairs
@@ -150,7 +148,7 @@ def of_heading(line: str, pairs: list[Pair]) -> list[Pair]:
 
 
 def _number(line: str, found: list[Pair], places: Sequence[int]) -> None:
-    """Give names that come again the words with a number in front of them."""
+    """Prefix repeated names with the numbered word right before them."""
     for place in places:
         pair = found[place]
         at = line.rfind(pair.key, 0, pair.start)
@@ -160,7 +158,7 @@ def _number(line: str, found: list[Pair], places: Sequence[int]) -> None:
 
 
 def _that_come_again(pairs: Sequence[Pair]) -> list[list[int]]:
-    """Where the values of one name are, of those with more than one."""
+    """Return, for each name with more than one value, the indices of these."""
     places: dict[tuple[str, NameScope], list[int]] = {}
     for place, pair in enumerate(pairs):
         if pair.key and pair.name.role in _MEASURED and not pair.bracketed:
@@ -169,6 +167,6 @@ def _that_come_again(pairs: Sequence[Pair]) -> list[list[int]]:
 
 
 def _labels(word: str) -> bool:
-    """Whether a word may say whose values follow; one that counts, or says training or evaluation, does not."""
+    """True if a word may say whose values follow: not if it counts, or means training or evaluation."""
     name = classify(word)
     return name.role is Role.OTHER and name.scope is NameScope.NONE

@@ -1,4 +1,4 @@
-"""Where one launch of a program ends in a log and the next begins: several may share a file."""
+"""Where one launch of a program ends in a log and the next one begins: several may share a file."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from .loss_series import LossBook, LossSeries, goes_back, next_stage, or_zero, r
 from .points import NOWHERE, Counters, LineReading, Phase
 
 _FEW_EPOCHS = 2
-"""A fall from a later one is no line that is printed late."""
+"""A fall from a later epoch cannot be explained by a line that was printed late."""
 
 
 class Launches:
-    """Knows what lines have said of it since the last reading that counted."""
+    """Knows what lines have said about launches since the last reading that counted."""
 
     def __init__(self, losses: LossBook) -> None:
         self._losses = losses
         self._resumed = self._opened = False
-        """Whether a line has said so."""
+        """True if a line has said that training was resumed, or that a program begins."""
         self._without = NOWHERE
-        """The newest place of training that was told without a loss, where no line has told one."""
+        """The newest position of training without a loss, as long as no line has told a loss."""
         self._first: frozenset[str] = frozenset()
         """The measures on the line that such a training began with."""
         self.in_rounds = False
-        """Whether epochs are rounds of trainings: what is back at its start is the next of them."""
+        """True if epochs are rounds of trainings: counters back at their start belong to the next of these."""
         self._beside: frozenset[str] = frozenset()
-        """Measures of evaluations that stood beside a training loss: a step on their line is one of training."""
+        """Measures of evaluations that have stood beside a training loss: a step on their line is one of training."""
 
     def learn(self, fact: Fact) -> None:
-        """A line has said something of the run as a whole."""
-        self._resumed = (self._resumed or fact.resumed) and not fact.failure  # what failed goes on in no other launch
+        """Take in what a line says about the run as a whole."""
+        self._resumed = (self._resumed or fact.resumed) and not fact.failure  # no other launch goes on with what failed
         self._opened = self._opened or fact.opened
 
     def begins(self, reading: LineReading, current: Counters, announced: int) -> bool:
-        """Whether a reading can only be the first of another run.
+        """True if a reading can only be the first of another run.
 
         Args:
             current: the counters that hold.
-            announced: how many epochs lines have told until now.
+            announced: how many epochs lines have named so far.
         """
         self.in_rounds = self.in_rounds or reading.of_trainings
         if self.in_rounds and reading.counters.epoch is None:
@@ -65,21 +65,21 @@ class Launches:
         return goes_back(series, reading.counters, new_epoch=series.epochs_announced != announced)
 
     def as_placed(self, reading: LineReading) -> LineReading:
-        """Without the epoch of a test at the end that is told as one of epoch 0, in a training without a loss.
+        """Drop the epoch 0 that a final test is told with, in a training without a loss.
 
-        Another training would begin as this one has: with the line of its first epoch, not with that of an evaluation.
+        Another training would begin as this one did: with the line of its first epoch, not with an evaluation's.
         """
         if not self._falls(reading) or self._opened or not self._first.isdisjoint(reading.metrics):
             return reading
         return replace(reading, counters=reading.counters._replace(epoch=None))
 
     def _falls(self, reading: LineReading) -> bool:
-        """Whether measures without a loss are told of the first epoch after later ones."""
+        """True if measures without a loss are told for the first epoch after later ones."""
         now, before = reading.counters.epoch, self._without.epoch
         return _tells_measures_alone(reading) and before is not None and or_zero(now) <= 1 and or_zero(now) < before
 
     def _begins_without(self, reading: LineReading) -> bool:
-        """Whether epochs are back at their start in a training that tells measures and no loss at all."""
+        """True if epochs are back at their start in a training that tells measures but never a loss."""
         if reading.loss is not None or self._losses.first_format is not None:
             self._without = NOWHERE
             return False
@@ -92,9 +92,9 @@ class Launches:
         return fell and (self._opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
     def _begins_evaluated(self, reading: LineReading, current: Counters) -> bool:
-        """Whether a line that has told a training loss until now is back at the first step without one.
+        """True if a line that used to tell a training loss is back at the first step without one.
 
-        A step of an evaluation may count its own batches; not where its measures stood beside a training loss.
+        A step of an evaluation may count its own batches, but not if its measures have stood beside a training loss.
         """
         now = reading.counters
         if reading.bar or now.shown_step is None or not reading.eval_metrics:
@@ -108,7 +108,7 @@ class Launches:
         return main is not None and first_epoch and not self._resumed and reopens(main, now)
 
     def begin(self, reading: LineReading, current: Counters) -> Counters:
-        """Another run begins with a reading: of the counters that held, those that hold on in it."""
+        """Begin another run with a reading; return those of the counters until now that still hold in it."""
         series = self._losses.begun(reading.series)
         evaluates = reading.phase is Phase.EVAL
         announced = self._opened or evaluates or (series is not None and _epoch_fell(series, current))
@@ -119,12 +119,12 @@ class Launches:
 
 
 def _tells_measures_alone(reading: LineReading) -> bool:
-    """Whether a line tells measures of training in an epoch, and no loss."""
+    """True if a line tells measures of training in an epoch, and no loss."""
     is_other = reading.bar or reading.plan or reading.phase is Phase.EVAL or reading.loss is not None
     return bool(reading.metrics) and reading.counters.epoch is not None and not is_other
 
 
 def _epoch_fell(series: LossSeries, current: Counters) -> bool:
-    """Whether the epoch on a line above has returned to its start since the last reading of a series."""
+    """True if the epoch on a line above has returned to its start since the last reading of a series."""
     now, before = current.epoch, series.epoch
     return now is not None and before is not None and now < before and now <= max(1, or_zero(series.start.epoch))

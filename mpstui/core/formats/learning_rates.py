@@ -1,4 +1,4 @@
-"""The learning rate of one log, as a plan has it and as lines tell it."""
+"""The learning rate of one log, as planned and as told by lines."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ _PLAIN = RATE_WORDS | TRAIN_WORDS | AVERAGE_WORDS | {"learning", "learn", "rate"
 
 
 class LearningRates:
-    """What was told of it in the newest run."""
+    """What the newest run has told about its learning rate."""
 
     def __init__(self) -> None:
         self._planned: float | None = None
         self._is_plain = False
-        """Whether its name says nothing but that it is the rate: others are those of parts."""
+        """True if the planned rate's name says only that it is the rate; other names are those of parts."""
         self._part = ""
-        """The name of the newest that is planned."""
+        """The name of the newest planned rate."""
         self._told: float | None = None
         self._ahead: Counters | None = None
-        """Where ``_told`` was told, if no loss has come since."""
+        """The counters of the line with ``_told``, if no loss has come since."""
         self._names: set[str] = set()
-        """What those were called that lines have told since the run began."""
+        """The names by which lines have told a rate since the run began."""
         self._first = False
-        """Whether ``_told`` was the first of its name."""
+        """True if ``_told`` was the first rate of its name."""
 
     @property
     def newest(self) -> float | None:
-        """The one that holds; before any was told the one that is planned."""
+        """The rate that holds: the last one told, or before that the planned one."""
         return first_known(self._told, self._planned)
 
     def plan(self, reading: LineReading) -> None:
-        """An argument or a setting, before anything was trained."""
+        """Take in an argument or a setting, before anything is trained."""
         plain, rate = _PLAIN.issuperset(words_of(reading.rate_name)), reading.learning_rate
         if rate is None or (self._is_plain and not plain):
             return
         differs = not plain and self._part not in ("", reading.rate_name) and self._planned != rate
-        # ``sgd_lr 0.1``, ``adam_lr 0.001``: nothing says which is in use.
+        # ``sgd_lr 0.1``, ``adam_lr 0.001``: nothing says which one is in use.
         self._planned, self._is_plain, self._part = None if differs else rate, plain, reading.rate_name
 
     def learn(self, reading: LineReading, *, moved: bool) -> None:
-        """A line of training or of an evaluation; ``moved``: training was seen to move on until now."""
+        """Take in a line of training or of an evaluation; ``moved`` if training has been seen to move on."""
         if reading.learning_rate is not None:
             if moved or reading.counters != NOWHERE:
                 self._told, self._ahead = reading.learning_rate, reading.counters
@@ -54,10 +54,10 @@ class LearningRates:
             self._ahead = None
 
     def begin_run(self, first: LineReading) -> None:
-        """Another run begins with a reading.
+        """Begin another run with a reading.
 
-        A rate that was told for its epoch just before is its own, and so is one of a heading above it
-        (``Training with lr=0.01``): nothing like it was told while the run before went on.
+        A rate told just before for its epoch belongs to it, and so does one from a heading above it (``Training with
+        lr=0.01``) if the previous run told no rate by that name while it went on.
         """
         epoch, ahead = first.counters.epoch, self._ahead
         of_epoch = ahead is not None and epoch is not None and ahead.epoch == epoch

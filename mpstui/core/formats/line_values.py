@@ -1,4 +1,4 @@
-"""Which of the numbers of a line are values that it measures, and which of them are those of an evaluation."""
+"""Which numbers of a line are measured values, and which of these belong to an evaluation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _GOES_ON = (
     *(" of", " for", " on", " at", " in", " in top", " the", " to", " by", " from", " than", " least", " most"),
     *(" en", " em"),
 )
-"""A name that ends so, with no sign behind it, goes on in a sentence: "the loss of 3 engineers", "at least 2"."""
+"""A name with such an ending and no sign after it is part of a sentence: "the loss of 3 engineers", "at least 2"."""
 _STANDS_IN = ("at ", "in ", "on ", "for ", "from ", "after ", "since ", "until ")
-"""A name that begins so, with no sign behind it, is where something was: "0.9 at thresh 23"."""
+"""A name with such a beginning and no sign after it says where something was: "0.9 at thresh 23"."""
 SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _VALUES = frozenset((Role.OTHER, Role.LOSS, Role.LEARNING_RATE, Role.THROUGHPUT))
 _OF_MACHINE = frozenset(
@@ -24,21 +24,21 @@ _OF_MACHINE = frozenset(
 )
 _OF_MACHINE |= {"hrs", "hours", "GiB", "MiB", "KiB", "GB", "MB", "KB", "TB"}
 _LASTED = ("s", "sec", "secs", "seconds", "min", "mins", "minutes", "h", "hr", "hrs", "hours")
-"""What a loss is not told in."""
+"""Units that no loss has."""
 _BITS = frozenset(("8", "16", "32", "64"))
 _CLOCK = re.compile(r"1[3-9]\d{8}(?:\.\d{1,9})?\Z")
-"""Seconds since 1970, where no sign joins them to a name: ``trainer 1560936205.667 (main.py:25) loss: 0.5``."""
+"""Seconds since 1970, if no sign joins them to a name: ``trainer 1560936205.667 (main.py:25) loss: 0.5``."""
 _IS_FILE = re.compile(
     r"(?i)\.(?:py|cpp|cc|cu|cuh|h|hpp|mm|metal|json|ya?ml|toml|txt|log|pth?|ckpt|safetensors|so)(?: line)?\Z"
 )
 _SHORT = {"evaluating": "val", "validating": "val", "testing": "test"}
 _TRAINED = {"v": "t", "V": "T"}
 _LONGEST_VALUES = 80
-"""Characters of three values of a list, with all their decimals."""
+"""The most characters of three values of a list, with all their decimals."""
 
 
 def values_of(line: str, pairs: Sequence[Pair], told: Container[Pair], *, of_item: bool) -> list[Pair]:
-    """What a line measures, by name; ``told`` are the arguments on it, ``of_item`` says that it lists one of many."""
+    """Return a line's named values; ``told`` are the arguments on it, ``of_item`` if it is one of many list items."""
     return [
         pair
         for at, pair in enumerate(pairs)
@@ -50,14 +50,14 @@ def values_of(line: str, pairs: Sequence[Pair], told: Container[Pair], *, of_ite
 
 
 def _goes_on_below(line: str, pair: Pair) -> bool:
-    """Whether a value is the first of a list or a matrix that is printed over several lines: ``grad = [[ 0.25]``."""
+    """True if a value is the first of a list or matrix printed over several lines: ``grad = [[ 0.25]``."""
     behind = line[pair.end :]
     opened = line[: pair.start].rstrip()
     return opened.endswith("[[") and behind.count("]") - behind.count("[") < len(opened) - len(opened.rstrip("["))
 
 
 def metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, float]]:
-    """The values of training and those of an evaluation; ``v_loss`` beside ``loss`` is one of an evaluation."""
+    """Return the values of training and those of an evaluation, such as ``v_loss`` beside ``loss``."""
     named = list(filter(is_named, named))
     metrics = {p.key: p.measured for p in named if not _of_evaluation(p)}
     eval_metrics = {
@@ -71,13 +71,15 @@ def metrics_of(named: Sequence[Pair]) -> tuple[dict[str, float], dict[str, float
 
 
 def is_twin(name: str, names: Container[str]) -> bool:
-    """Whether a name is that of an evaluation, by that of training beside it: ``vloss`` with ``loss`` or ``tloss``."""
+    """True if the training name beside it makes a name an evaluation's: ``vloss`` with ``loss`` or ``tloss``."""
     return name[:1] in ("v", "V") and (name[1:] in names or f"{_TRAINED[name[0]]}{name[1:]}" in names)
 
 
 def of_one_evaluation(named: list[Pair]) -> list[Pair]:
-    """Where a line without a place has measures of one evaluation alone, what else it has is of that as well:
-    ``| End of training | test loss 49.0 | n100 0.40 |``."""
+    """Give all values of a line without a position to the one evaluation that its measures are of.
+
+    ``n100`` is a value of the test in ``| End of training | test loss 49.0 | n100 0.40 |``.
+    """
     measures = [pair for pair in named if is_measure(pair.key)]
     words = {word for pair in measures for word in words_of(pair.key) if word in EVAL_WORDS}
     if len(words) != 1 or any(pair.scope is not NameScope.EVAL for pair in measures):
@@ -91,7 +93,7 @@ def of_one_evaluation(named: list[Pair]) -> list[Pair]:
 
 
 def _opens_list(pairs: Sequence[Pair]) -> bool:
-    """Whether a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``, ``[0.2 0.3 0.4]``), of a class or a shape."""
+    """True if a value is the first of many (``IoU: 42.6 0.0 11.5 3.2``, ``[0.2 0.3 0.4]``): of classes, of a shape."""
     rest = pairs[1:]
     if rest and _is_range(pairs[0], rest[0]):
         return True
@@ -105,21 +107,21 @@ def _opens_list(pairs: Sequence[Pair]) -> bool:
 
 
 def _is_range(first: Pair, second: Pair) -> bool:
-    """Whether two values stand in one pair of brackets: ``Pred range: [-2.7, 3.1]``."""
+    """True if two values share one pair of brackets: ``Pred range: [-2.7, 3.1]``."""
     unknown = first.name.role is Role.OTHER and not is_measure(first.key)
     beside = first.bracketed and first.marked and not (second.key or second.bracketed or first.total or second.total)
     return unknown and beside and second.start - first.end <= len(", ")
 
 
 def is_named(pair: Pair) -> bool:
-    """Whether what stands in front of a value is its name, not a sentence that goes on: "finished in 12 s".
+    """True if the text before a value is its name, not a sentence that goes on: "finished in 12 s".
 
-    A count out of a count (``Correct: 970/1000``) is nobody's value, two losses beside each other are; the number of an
-    episode says that the values beside it are of training.
+    A count out of a count (``Correct: 970/1000``) is not a value, but two losses side by side are, and so is the number
+    of an episode, which marks the values beside it as training's.
     """
     counts = pair.total and pair.name.role is Role.OTHER and pair.key.lower() not in EPISODES
     if pair.text in _BITS and not pair.unit and words_of(pair.key)[-1:] == ["precision"]:
-        return False  # of numbers in the machine: ``precision: 16``
+        return False  # a number format: ``precision: 16``
     if counts or _IS_FILE.search(pair.key) or (pair.unit and pair.key.lower() == "rate"):
         return False
     if pair.name.role is Role.OTHER and (pair.unit in _OF_MACHINE or pair.is_rate):
@@ -137,13 +139,13 @@ def is_named(pair: Pair) -> bool:
 
 
 def _counts_a_phase(pair: Pair) -> bool:
-    """``Training: 720 samples``, ``Training [2][ 5/23]``: a whole number behind the phase alone is no measure of it."""
+    """True for ``Training: 720 samples``, ``Training [2][ 5/23]``: a whole number after a phase measures nothing."""
     counts = pair.text.replace(",", "").isdigit() and not pair.total and pair.unit != "%"
     return counts and bool(pair.key) and (SCOPE_WORDS | {"set"}).issuperset(words_of(pair.key))
 
 
 def _of_evaluation(pair: Pair) -> bool:
-    """Whether a value belongs to an evaluation; a rate behind "val loss" does not, unless its own name says so."""
+    """True if a value belongs to an evaluation; a rate after "val loss" does not, unless its own name says so."""
     return pair.scope is NameScope.EVAL and (
         pair.name.scope is NameScope.EVAL or pair.name.role in (Role.OTHER, Role.LOSS)
     )

@@ -1,4 +1,4 @@
-"""The series of losses in one log, and what their counters say of each other: goes on, is drawn again, starts anew."""
+"""The series of losses in one log, and what their counters tell: going on, being drawn again, starting anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_SERIES = 64
 
 @dataclass(slots=True)
 class LossSeries:
-    """What is known of one series of losses in one run; the values themselves go to whoever draws them."""
+    """What is known about one series of losses in one run; the values themselves go to whatever draws them."""
 
     name: str
     format: str
@@ -22,31 +22,31 @@ class LossSeries:
     rank: int
     run: int = -1
     start: Counters = NOWHERE
-    """Where its first loss of the run stood."""
+    """The counters of its first loss in the run."""
     counters: Counters = NOWHERE
-    """Where its newest one stands."""
+    """The counters of its newest loss."""
     epoch: Number | None = None
-    """The epoch that held at the newest reading, on its own line or above it."""
+    """The epoch at the newest reading, from its own line or one above."""
     epochs_announced: int = 0
     count: int = 0
     headed: bool = False
-    """Whether one of its readings stood below a line that told its place and nothing else."""
+    """True if a reading came below a line that told its position and nothing else."""
     first: float = 0.0
     last: float = 0.0
 
     def begin(self, run: int, start: Counters) -> None:
-        """Forget the run before: the next value is the first of ``run``."""
+        """Forget the previous run: the next value is the first of ``run``."""
         self.run, self.start, self.counters, self.epoch = run, start, start, start.epoch
         self.epochs_announced = self.count = 0
         self.headed = False
 
     def extend(self, values: Sequence[float], newest: Counters, epoch: Number | None, announced: int) -> None:
-        """More readings, in order.
+        """Add readings, in order.
 
         Args:
-            newest: where the last of them stands.
-            epoch: the one that holds there, on its own line or above it.
-            announced: how many epochs lines have told until then.
+            newest: the counters of the last one.
+            epoch: its epoch, from its own line or one above.
+            announced: how many epochs lines have named by then.
         """
         if self.count == 0:
             self.first = values[0]
@@ -55,14 +55,14 @@ class LossSeries:
         self.counters, self.epoch, self.epochs_announced = newest, epoch, announced
 
     def replace_last(self, value: float) -> None:
-        """The newest reading was drawn again with another value."""
+        """Replace the newest value: its reading was drawn again."""
         if self.count == 1:
             self.first = value
         self.last = value
 
     @property
     def believable(self) -> bool:
-        """Whether it is one: what nothing counts may be any sentence, or a report, until it has come some times."""
+        """False while it may not be a series at all: a loss without a counter may be any sentence, or a report."""
         counted = (self.counters != NOWHERE or self.start != NOWHERE or self.headed) and "final" not in self.name
         return counted or self.count >= (_UNCOUNTED_NEEDED if self.rank == 0 else _UNCOUNTED_AVERAGES_NEEDED)
 
@@ -72,7 +72,7 @@ class LossSeries:
 
 
 class LossBook:
-    """All series of one log, by name, and which of them belong to the newest run."""
+    """All series of one log by name, and which of them belong to the newest run."""
 
     def __init__(self) -> None:
         self.run = 0
@@ -80,40 +80,40 @@ class LossBook:
         self._series: dict[str, LossSeries] = {}
 
     def begun(self, name: str) -> LossSeries | None:
-        """The series of that name, if it has losses of the newest run."""
+        """Return the series of that name if it has losses in the newest run."""
         series = self._series.get(name)
         return series if series is not None and series.run == self.run and series.count else None
 
     @property
     def primary(self) -> LossSeries | None:
-        """The series to chart: of the newest run, the one with most readings; on a tie the line beats the bar."""
+        """The series to chart: the newest run's with the most readings; on a tie a line beats a bar."""
         return leader([s for s in self._series.values() if s.count and s.run == self.run and s.believable])
 
     @property
     def foremost(self) -> LossSeries | None:
-        """The series to chart; before any is believable, the plainest of those that were met."""
+        """The series to chart; while none is believable, the plainest one so far."""
         met = (s for s in self._series.values() if s.count and s.run == self.run and s.rank < PART)
         return self.primary or min(met, key=lambda series: (series.rank, -series.count), default=None)
 
     @property
     def leading(self) -> str | None:
-        """The name of the foremost series; empty where there are several and none is the main one."""
+        """The name of the foremost series; empty if there are several and none is the main one."""
         met = [series for series in self._series.values() if series.count and series.run == self.run]
         return main.name if (main := self.foremost) is not None else "" if len(met) > 1 else None
 
     @property
     def first_format(self) -> str | None:
-        """Of the series that was met first, in whatever run."""
+        """The format of the series that came first, in whatever run."""
         return next((series.format for series in self._series.values()), None)
 
     def count(self, reading: LineReading, at: Counters, epoch: Number | None, announced: int, *, redrawn: bool) -> bool:
-        """Add the loss of a reading to its series; False when this very reading is known already.
+        """Add the loss of a reading to its series; return False if this very reading is known already.
 
         Args:
             at: where it stands.
-            epoch: the one that holds, where ``at`` tells none.
-            announced: how many epochs lines have told until now.
-            redrawn: whether a bar that stands still is drawn again, rather than a new one.
+            epoch: the epoch that holds if ``at`` has none.
+            announced: how many epochs lines have named so far.
+            redrawn: whether a bar at an unchanged step was drawn again, rather than a new bar.
         """
         series = self._series.get(reading.series)
         if series is None:
@@ -124,7 +124,7 @@ class LossBook:
             self._series[reading.series] = series
         loss = float(reading.loss) if reading.loss is not None else 0.0
         now, before = reading.counters, series.counters
-        # Drawn again where it stood; an average that runs through an epoch stands still in it.
+        # Drawn again at the same position; a running average keeps its position for the whole epoch.
         stands_still = now.epoch == before.epoch and (reading.running or now == before)
         if series.run != self.run or series.count == 0:
             series.begin(self.run, at)
@@ -132,15 +132,15 @@ class LossBook:
             series.replace_last(loss)
             return True
         elif now.positioned and (at, str(loss)) == (before, str(series.last)):
-            return False  # compared as text, for which NaN is NaN
+            return False  # compared as text, where NaN equals NaN
         series.extend((loss,), at, first_known(at.epoch, epoch), announced)
         return True
 
 
 def leader(rivals: Sequence[LossSeries]) -> LossSeries | None:
-    """The series to chart: a whole loss before a part, then the one with most readings; a line beats a bar on a tie.
+    """Return the series to chart: a whole loss before a part, then most readings, then a line before a bar.
 
-    Where there are only parts, and more than one of about the same length, none of them is the main one.
+    None if there are only parts, and several of about the same length.
     """
     whole = [series for series in rivals if series.rank < PART]
     best = max(whole or rivals, key=lambda series: (series.count, not series.bar), default=None)
@@ -151,9 +151,9 @@ def leader(rivals: Sequence[LossSeries]) -> LossSeries | None:
 
 
 def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
-    """Whether counters return to their start, which neither a resumed run nor a next epoch explains.
+    """True if counters return to their start, and neither a resumed run nor the next epoch explains it.
 
-    ``new_epoch``: an epoch was announced since the last reading, so that steps may well begin again.
+    ``new_epoch``: an epoch was announced since the last reading, so steps may well start again.
     """
     before, start = series.counters, series.start
     if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
@@ -169,9 +169,9 @@ def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
 
 
 def reopens(series: LossSeries, now: Counters) -> bool:
-    """Whether counters are back at the start of a series, or have stayed there, after a program has begun anew.
+    """True if counters are back at the start of a series, or still there, after a program has begun anew.
 
-    With other steps in an epoch than before it is another run in any case.
+    If an epoch has another number of steps than before, it is another run in any case.
     """
     epoch, start = series.epoch, series.start
     step, last = now.shown_step, series.counters.shown_step
@@ -183,7 +183,7 @@ def reopens(series: LossSeries, now: Counters) -> bool:
 
 
 def next_stage(main: LossSeries | None, reading: LineReading) -> bool:
-    """Whether a loss of another name begins at the first epoch, where the main one has come to a later one."""
+    """True if a loss of another name begins at the first epoch after the main one has reached a later epoch."""
     epoch = reading.counters.epoch
     if main is None or main.bar or reading.bar or reading.part or reading.loss is None or epoch is None:
         return False
@@ -191,7 +191,7 @@ def next_stage(main: LossSeries | None, reading: LineReading) -> bool:
 
 
 def follows(now: Counters, before: Counters) -> bool:
-    """Whether a reading is plainly the next one: a later epoch, or a later step."""
+    """True if a reading is plainly the next one: a later epoch, or a later step."""
     if now.epoch is not None and before.epoch is not None and now.epoch != before.epoch:
         return now.epoch > before.epoch
     if now.shown_step is None or before.shown_step is None:
@@ -200,10 +200,10 @@ def follows(now: Counters, before: Counters) -> bool:
 
 
 def first_known(*values: Number | None) -> Number | None:
-    """The first value that is known."""
+    """Return the first value that is known."""
     return next((value for value in values if value is not None), None)
 
 
 def or_zero(value: Number | None) -> Number:
-    """For comparisons alone: an unknown counter compares like the very start."""
+    """Return 0 for an unknown counter, which makes it compare like the very start; use for comparisons only."""
     return 0 if value is None else value
