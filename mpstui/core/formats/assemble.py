@@ -103,7 +103,7 @@ def _is_unnamed(first: Pair, counters: Counters) -> bool:
 
 
 def _told_apart(line: str, name: str) -> str:
-    """Return the loss's name, prefixed with what tells its loop from others of the epoch: the ``CF`` of `_HEADED`."""
+    """Return the loss's name, prefixed with the word for its loop (the ``CF`` of `_HEADED`) if there are several."""
     headed = _HEADED.match(line)
     return name if headed is None or headed[1].lower() in _NO_LOOP else f"{headed[1]} {name}"
 
@@ -119,7 +119,7 @@ def _counting(pairs: Sequence[Pair], told: Container[Pair]) -> Sequence[Pair]:
 
 
 def _evolves(pairs: Sequence[Pair]) -> bool:
-    """True if a line reports a generation, whose record is that of the best individual in it."""
+    """True if a line reports a generation: its record is of the best individual."""
     return bool(pairs) and pairs[0].key.lower() in GENERATION_WORDS
 
 
@@ -169,7 +169,7 @@ def _is_item(now: Counters) -> bool:
 
 
 def _is_of_training(named: Sequence[Pair], eval_metrics: Mapping[str, float]) -> bool:
-    """True if a measure's name says that it is of training; needed where no single loss can say so."""
+    """True if a measure's name says that it is of training, which matters on lines without a main loss."""
     return not eval_metrics and any(pair.scope is NameScope.TRAIN and is_measure(pair.key) for pair in named)
 
 

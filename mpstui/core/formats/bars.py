@@ -96,8 +96,8 @@ def _has_share(text: str) -> bool:
 def _open_bars(text: str) -> list[BarFrame]:
     """Return the frame of a bar without a total, or past it: ``Epoch 1: 15it [04:02, 18.8s/it, loss=0.5]``.
 
-    Without a word or a loss of training, it may go through anything. If it names a step itself, ``env_step=2048``, that
-    is where the run stands, not the bar's count.
+    It counts only with a word or a loss of training. If its postfix names a step, ``env_step=2048``, that is the run's
+    position, and the bar's own count is ignored.
     """
     match = _OPEN_BAR.search(text, 0, 300)
     if match is None:
@@ -160,7 +160,7 @@ def rank_of(description: str, unit: str) -> int:
     """Rate how surely a description is that of the training loop (see ``BarFrame.rank``)."""
     if _BYTES.match(unit) and not _EPOCH_NUMBER.search(description):
         return 0
-    # The description may contain metrics: the words that name none tell what the loop does.
+    # The description may contain metrics: the other words tell what the loop does.
     beside = _EVALUATED.sub("", description)
     words = beside if _OWN_LOSS.search(beside) else description
     if _EVALUATION.search(words) and not re.search(r"(?i)train", description):
@@ -226,7 +226,7 @@ class TrackedBar:
             return None if self.loss is None else reading.loss == self.loss
         if not (reading.metrics and self.values) or self.loss is not None:
             return None
-        return all(reading.metrics.get(name) == value for name, value in self.values.items())  # others are kept back
+        return all(reading.metrics.get(name) == value for name, value in self.values.items())  # further ones are not compared
 
 
 _AGREED_NEEDED = 3
@@ -308,7 +308,7 @@ class BarBook:
         return bar is not self._latest and self._latest is not None and bar.counters.epoch is None and step == steps
 
     def vote(self, count: int = 1) -> None:
-        """Count training records for the bar drawn last: it is the loop that they belong to."""
+        """Count training records for the bar drawn last, whose loop they belong to."""
         if self._latest is not None:
             self._latest.votes += count
 
@@ -323,9 +323,9 @@ class BarBook:
         return None if bar is None else bar.counters
 
     def total_at(self, step: Number | None, epoch: Number | None) -> Number | None:
-        """Return the total of a bar around the whole loop, whose lines tell ``step`` and no epoch.
+        """Return the total of a bar around the whole loop, if that bar is at ``step`` and lines name no epoch.
 
-        A fractional epoch above 1 is no objection: a bar at the run's own step there cannot be a single epoch's.
+        A fractional epoch above 1 is allowed: a bar at the run's step in mid-epoch cannot be a single epoch's.
         """
         bar = self._best()
         if bar is None or bar.counters.step is None or step is None:
@@ -336,7 +336,7 @@ class BarBook:
 
     @property
     def is_of_training(self) -> bool:
-        """True if a loss, a vote or its description says that the training loop's bar is one."""
+        """True if a loss, a vote or its description shows that the leading bar really is the training loop's."""
         bar = self._best()
         return bar is not None and (bar.loss is not None or bar.votes > 0 or bar.rank > 1)
 
@@ -357,7 +357,7 @@ class BarBook:
         return bar.counters.steps if bar.agreed >= _AGREED_NEEDED else None
 
     def turn(self, told: Counters) -> None:
-        """Turn the training loop's bar into one that counts the steps of an epoch, which a line has told."""
+        """Make the training loop's bar count the steps of the epoch that a line has named (``told``)."""
         bar = self._best()
         if bar is not None:
             bar.counters = Counters(told.epoch, told.epochs, None, None, bar.counters.step, bar.counters.steps)

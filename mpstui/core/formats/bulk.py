@@ -64,7 +64,7 @@ class Reading(NamedTuple):
     apply: Callable[[Examined], Sequence[Point]]
     """Places what was examined in its run."""
     alone: Read
-    """What a line says by itself, whatever stands above it; None if it depends on that."""
+    """What a line says by itself, whatever is above it; None if it depends on that."""
     forget: Callable[[], None] = lambda: None
     """Called when lines were passed over: drop what they may have begun before the next line is examined."""
     is_silent: Callable[[bytes], bool] = lambda line: False
@@ -118,7 +118,7 @@ class Shapes:
         return None
 
     def compare(self, line: bytes, examined: Examined) -> None:
-        """Learn from an examined line on whose meaning no line above had an influence."""
+        """Learn from an examined line whose meaning did not depend on the lines above."""
         plain = examined.phase is None and examined.fact is None
         own = [*(examined.held_back or examined.readings[examined.earlier :])]
         for candidate in self._candidates:
@@ -139,8 +139,8 @@ class Shapes:
             times = self._looks[look] = self._looks.get(look, 0) + 1
             if times > 0 and times % _ALIKE == 0 and self._unlearned >= self._every:
                 if any(one.look == look and not one.agreed for one in self._candidates):
-                    # The shape last learned from this look has fitted no line since. Learning it anew each time costs
-                    # as much as a hundred lines: it took two thirds of the time on logs of long lines.
+                    # The shape last learned from this look has fitted no line since. Learning one each time, which
+                    # costs as much as a hundred lines, took two thirds of the time on logs of long lines.
                     self._looks[look] = -_ALIKE * self._every
                 else:
                     self._learn(line, look, waits=bool(examined.held_back))
@@ -214,7 +214,7 @@ class BulkReader:
                 self._mixed(block)
 
     def _mixed(self, block: bytes) -> None:
-        """Read lines of any shapes, and those of none between them."""
+        """Read a block that mixes lines of several shapes with lines of none."""
         run: list[tuple[LineShape, re.Match[bytes]]] = []
         how, match, lines = self._how, self._shapes.match, block.split(b"\n")
         ready = how.is_settled() and not how.is_waiting()
@@ -223,7 +223,7 @@ class BulkReader:
             found = match(line) if ready else None
             if found is not None:
                 waiting = run[-1][0].waits_as if run else b""
-                if not waiting or (waiting != found[0].waits_as and not found[0].template.bar):  # waits on behind a bar
+                if not waiting or (waiting != found[0].waits_as and not found[0].template.bar):  # waits on past a bar
                     run.append(found)
                     continue
             elif not line:
@@ -243,7 +243,7 @@ class BulkReader:
         self._place(run)
 
     def _other(self, line: bytes, *, trusted: bool = False) -> None:
-        """Examine one line."""
+        """Examine one line, learn from it and place it."""
         if self.choice.gap:
             self._how.forget()
             self.choice.gap = False

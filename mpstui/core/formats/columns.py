@@ -47,7 +47,7 @@ def by_field(shape: LineShape, columns: Columns) -> dict[str, list[float]]:
 def columns_of(
     last: MetricPoint, losses: Sequence[float], steps: Sequence[float] | None, told: Mapping[str, Sequence[float]]
 ) -> PointColumns:
-    """Return readings that simply continue as columns.
+    """Return, as columns, readings whose counters simply go on.
 
     Args:
         last: the newest of them, placed.
@@ -61,7 +61,7 @@ def columns_of(
         run_steps: Sequence[float] | None = None
     elif steps is None:
         run_steps = [whole] * count
-    else:  # an epoch's own steps are moved behind the epochs before it
+    else:  # steps within an epoch: add those of the epochs before
         offset = whole - steps[-1]
         run_steps = [step + offset for step in steps] if offset else steps
     return PointColumns(

@@ -81,7 +81,7 @@ _NO_COLOUR = rf"(?!\[[0-9;:]{{0,64}}m)(?:\[{_CSI_TAIL}|[\]PX^_]{_STRING_TAIL}|{_
 
 
 def _but_colour(kept: str = "") -> re.Pattern[str]:
-    """Match terminal controls other than colours and ``kept``, adjacent ones at once; the first character decides."""
+    """Return a pattern for terminal controls but colours and ``kept``, which matches adjacent ones at once."""
     single = rf"\x00-\x08\x0b\x0c{'' if kept else chr(13)}\x0e-\x1a\x1c-\x1f" + _STEERING.partition(r"\x1f")[2]
     return re.compile(rf"[\x1b{single}](?:(?<=\x1b){_NO_COLOUR}(?:\x1b{_NO_COLOUR})*+|(?<!\x1b)[{single}]*+)")
 
@@ -103,8 +103,8 @@ class StyleSpan:
 def strip_controls(text: str) -> str:
     """Return text safe on any terminal: no escape sequences, controls (but tab and newline) or direction overrides.
 
-    Whole escape sequences, single control characters (C0, C1, DEL) and the invisible characters that reorder text,
-    break lines or tell look-alike names apart are removed; unpaired surrogates become U+FFFD. Idempotent, linear in the
+    Whole escape sequences, single control characters (C0, C1, DEL) and invisible characters (which reorder text, break
+    lines or make look-alike names differ) are removed; unpaired surrogates become U+FFFD. Idempotent, linear in the
     length of ``text``.
     """
     if not _SUSPECT.search(text):

@@ -1,4 +1,4 @@
-"""Counters known by the way they rise from line to line, wherever they stand and whatever they are called.
+"""Counters known by the way they rise from line to line, wherever they are and whatever they are called.
 
 ``Loss [32, 100](epoch, minibatch): 2.6``, ``train loss of round 7: 0.5``, ``Durchlauf 12 | Verlust: 0.5``: no table of
 forms and words holds them all, but lines of one shape show them. A whole number that rises by the same amount from each

@@ -11,13 +11,13 @@ from .notices import is_heading
 from .points import NOWHERE, UNTOLD, Counters, LineReading, Number, Phase, Standing
 
 _LATE = 0.8
-"""From this share of an epoch on, an evaluation is taken for that at its end: the last batches are seldom printed."""
+"""From this share of an epoch on, an evaluation counts as the one at its end: the last batches are seldom printed."""
 
 
 _MOST_RISES = 2
 """A number of steps that grows more often was counted, not planned: ``NumTimesteps 2048``."""
 _WHOLE = frozenset(("total", "max", "train", "training"))
-"""Words that make a number of steps that of the whole training."""
+"""Words in a name of steps that mean the whole training."""
 _MOST_PLANS = 2
 """Totals of epochs that one run may announce; more are those of several data sets, parts of a network, a sweep."""
 
@@ -107,7 +107,7 @@ class Ends:
         self.epoch: Number | None = None
         """The epoch that is over, as long as no other has begun."""
         self.zeroth_epoch = from_zero
-        """True if the first epoch is called 0, else it is 1 (the usual case, and the log's start may be missing)."""
+        """True if the first epoch is called 0; else 1 is assumed (the usual case; the log's start may be missing)."""
         self._zeroth_evaluated = False
         """True if only evaluations have named an epoch 0, which may mean the untrained network."""
         self._zeroth_step = False
@@ -171,7 +171,7 @@ class Ends:
             self.zeroth_epoch = self._zeroth_evaluated = False
 
     def evaluate(self, epoch: Number | None, place: Counters, own: Counters) -> None:
-        """Take in an evaluation made while training stood at ``place``; ``own`` are the counters it tells."""
+        """Take in an evaluation made while training stood at ``place``; ``own`` are its own counters."""
         self._evaluates, self._evaluated = True, epoch
         of_epoch = own.epoch is not None and own.epoch == epoch and own.shown_step is None
         if place.epoch_step is not None and place.epoch_steps and place.epoch_step >= _LATE * place.epoch_steps:
@@ -192,7 +192,7 @@ class Ends:
         self._zeroth_step = self._zeroth_step or now.shown_step == 0
         if reading.loss is not None and now.or_else(before) != before:
             self._went_on = self._went_on or (self._told.done and self._faint)
-            self._told = self._told._replace(done=False, failure=None)  # whatever was said
+            self._told = self._told._replace(done=False, failure=None)  # whatever was said before
         if reading.loss is not None and now.shown_step is None:
             self._measured = first_known(now.epoch, self._measured)
         whole = now.epoch is not None and now.epoch == self._measured and now.shown_step is None

@@ -36,11 +36,11 @@ class _Count:
     distance: Number = 1
     """Difference between the last two steps of a pass."""
     length: Number | None = None
-    """Steps of a pass as far as one was seen to go, if no line tells them."""
+    """Steps of a pass, as far as one was seen to go, if no line gives a total."""
     announced: int = 0
     """How many epochs lines had named at ``step``."""
     share: float | None = None
-    """The first fractional epoch (``'epoch': 0.25``) that a line told beside it."""
+    """The first fractional epoch (``'epoch': 0.25``) that a line gave beside it."""
     of_run: bool = False
     """True if such fractions moved on by an epoch or more while it rose."""
     passes: bool = False
@@ -92,7 +92,7 @@ class EpochPasses:
         return self._latest.length if self._latest is not None else None
 
     def tell(self, now: Counters, planned: Number | None, at: Counters | None) -> bool:
-        """Take in an epoch named by a line; return True if that shows the count that stands at ``at`` to be an epoch's.
+        """Take in an epoch named by a line; return True if it shows that the count at ``at`` is an epoch's.
 
         It is one if it has come to its end by then and more epochs are to follow.
         """

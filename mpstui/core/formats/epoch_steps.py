@@ -33,7 +33,7 @@ class EpochSteps:
         self._goes_on = False
         """True if they went on by the usual distance; then a total that does not fit the epochs proves nothing."""
         self.length = length
-        """Steps of an epoch as far as one was seen to go, if no line tells them."""
+        """Steps of an epoch, as far as one was seen to go, if no line gives a total."""
         self.each = False
         """True if ``length`` is certain: every step of the epoch was printed."""
         self._fell = self.anew
@@ -48,7 +48,7 @@ class EpochSteps:
         self._adds_up = False
         """True if unnamed counts rose by the same number with each epoch: 15, then 30."""
         self._beside = NOWHERE
-        """The counters that last told a step of the epoch beside one of the run."""
+        """The last counters that gave a step of the epoch beside one of the run."""
 
     @property
     def of_each(self) -> Number | None:
@@ -88,7 +88,7 @@ class EpochSteps:
                 self._distance = max(1, (step - before.shown_step) // lines)
         steps, epochs = counters.steps, counters.epochs
         if steps and epochs and counters.step is not None and math.isfinite(epoch):
-            # Far from where the run's steps would be, whether epochs are counted from 0 or from 1.
+            # Far from where a step of the run would be, whether epochs are counted from 0 or from 1.
             in_epoch, slack = steps / epochs, 1 + _TOLERANCE * steps
             self.anew = self.anew or not (epoch - 1) * in_epoch - slack <= step <= (epoch + 1) * in_epoch + slack
         self._fell = self._fell or fell

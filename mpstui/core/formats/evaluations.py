@@ -84,7 +84,7 @@ class Banner(NamedTuple):
     told: bool = False
     """True if a line below it has named values as an evaluation's: the next step is of training."""
     repeats: str = ""
-    """``best`` or ``final`` if it heads the results of that model, which are told again."""
+    """``best`` or ``final`` if it heads that model's results, which repeat earlier ones."""
     whose: str = ""
     """``Validation`` or ``Test``, the prefix for names below it that do not say which: the other one came before."""
 
@@ -99,7 +99,7 @@ class Banner(NamedTuple):
         """Return the reading as it is meant below this banner, and the banner for the lines after it.
 
         Args:
-            before: where training stood when it last told the same.
+            before: where training stood when it last reported the same values.
             current: the counters that hold.
             trained: whether any loss has been counted.
         """
@@ -139,7 +139,7 @@ class Banner(NamedTuple):
 
 
 def _goes_on(reading: LineReading, current: Counters) -> bool:
-    """True if a reading takes training further than ``current``, or begins it anew."""
+    """True if a reading takes training further than ``current``, or starts it over."""
     epoch, step = reading.counters.epoch, reading.counters.shown_step
     further = or_zero(epoch) > or_zero(current.epoch) or or_zero(step) > or_zero(current.shown_step)
     place = step if epoch is None else epoch
@@ -175,20 +175,20 @@ class Evaluated:
         self._names: dict[str, str] = {}
         self._told_again, self._rounded = ToldAgain(), Rounded()
         self._extremes: dict[str, tuple[_Values, _Values, _Values]] = {}
-        """For each metric, the values told along with its lowest, its highest and its newest one."""
+        """For each metric, the values reported along with its lowest, its highest and its newest one."""
         self._is_over = False
         """True if a line has said that training is over, and no training has come since."""
         self._told = self._first_headed = ""
         self._alone = True
-        """True if no training line has told a loss or an epoch."""
+        """True if no training line has reported a loss or an epoch."""
         self._first = self._epoch = math.inf
-        """The first and the newest epoch told by an evaluation."""
+        """The first and the newest epoch that an evaluation has named."""
         self._trained: LineReading | None = None
-        """The reading with the newest training loss, if it told a position."""
+        """The reading with the newest training loss, if it has a position."""
         self._measured: LineReading | None = None
         """The newest training reading with a step and metrics but no loss."""
         self.is_behind_training = False
-        """True if a line has said that training is over, and none has told a position since."""
+        """True if a line has said that training is over, and none has given a position since."""
 
     def training_over(self) -> None:
         """Note that a line has said that training is over."""
@@ -207,7 +207,7 @@ class Evaluated:
         return "" if whose == self._first_headed else whose
 
     def trained_at(self, reading: LineReading, series: LossSeries | None) -> Counters:
-        """Return where training stood when it last told the same as a reading.
+        """Return where training stood when it last reported the same values as a reading.
 
         Args:
             series: the series of the reading's loss, if it has had losses in this run.
@@ -218,19 +218,19 @@ class Evaluated:
         return last.counters if last is not None and last.metrics.keys() == reading.metrics.keys() else NOWHERE
 
     def _belongs_behind(self, reading: LineReading) -> bool:
-        """True if training is over and values come without a position that training had told with one."""
+        """True if training is over and values come without a position that training reported with one."""
         if not self.is_behind_training or self._trained is None:
             return False
         if reading.bar or reading.certain or reading.counters != NOWHERE:
             return False
-        if reading.loss is not None:  # training's last loss, told again, is not an evaluation's
+        if reading.loss is not None:  # a repeat of training's last loss is not an evaluation's
             same = quantity(reading.loss_name) == quantity(self._trained.loss_name)
             return same and reading.loss != self._trained.loss
         known = {quantity(name)[1] for name in self._trained.metrics}
         return bool(reading.metrics) and all(quantity(name)[1] in known for name in reading.metrics)
 
     def _without_known(self, reading: LineReading) -> LineReading:
-        """Drop values after the end of training that were told during it: the best, the last."""
+        """Drop values after the end of training that were reported during it: the best, the last."""
         if not self._is_over or not reading.eval_metrics:
             return reading
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
@@ -244,7 +244,7 @@ class Evaluated:
         return reading if len(new) == len(told) else replace(reading, eval_metrics=new)
 
     def begins_anew(self, reading: LineReading) -> bool:
-        """True if only evaluations have told epochs and these return to the first one: another run begins."""
+        """True if only evaluations have named epochs and these return to the first one: another run begins."""
         epoch = reading.counters.epoch
         evaluates = self._alone and reading.phase is Phase.EVAL and not reading.bar
         anew = evaluates and epoch is not None and epoch <= self._first < self._epoch

@@ -1,7 +1,7 @@
-"""Groups that are told in turn, each on a line of its own: ``Seen: acc: 0.9`` above ``Unseen: acc: 0.1``.
+"""Groups reported in turn, each on a line of its own: ``Seen: acc: 0.9`` above ``Unseen: acc: 0.1``.
 
 A word before a metric may just as well be a logger's name (``trainer: loss: 0.5``). It says whose values follow only if
-another such word, with no other reading in between, tells the same metric with another value.
+another such word, with no other reading in between, has the same metric with another value.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Groups:
 
 
 def _are_told_in_turn(one: LineReading, other: LineReading) -> bool:
-    """True if lines of two groups tell the same metric, at the same position, with different values."""
+    """True if lines of two groups report the same metric, at the same position, with different values."""
     if one.group == other.group or one.counters != other.counters:
         return False
     return any(mine != theirs for mine, theirs in _shared(one, other))

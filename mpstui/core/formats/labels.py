@@ -1,8 +1,8 @@
-"""Full names for values whose own names do not tell them apart.
+"""Full names for values that share a name on one line.
 
-The words in front do (``G: loss 0.5, D: loss 0.3``), or the part they are of; some are named once for all of them:
-``accuracy train: 0.98 test: 0.91``. A measure of one class, symbol or head is not the run's, so its name keeps that of
-the part: ``class 3 accuracy``.
+The words in front tell them apart (``G: loss 0.5, D: loss 0.3``), or the part that they measure; some are named once
+for all: ``accuracy train: 0.98 test: 0.91``. A measure of one class, symbol or head is not the run's, so its name keeps
+that of the part: ``class 3 accuracy``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ class Launches:
         self._resumed = self._opened = False
         """True if a line has said that training was resumed, or that a program begins."""
         self._without = NOWHERE
-        """The newest position of training without a loss, as long as no line has told a loss."""
+        """The newest position of training without a loss, as long as no line has reported a loss."""
         self._first: frozenset[str] = frozenset()
         """The measures on the line that such a training began with."""
         self.in_rounds = False
@@ -65,7 +65,7 @@ class Launches:
         return goes_back(series, reading.counters, new_epoch=series.epochs_announced != announced)
 
     def as_placed(self, reading: LineReading) -> LineReading:
-        """Drop the epoch 0 that a final test is told with, in a training without a loss.
+        """Drop the epoch 0 that a final test is reported with, in a training without a loss.
 
         Another training would begin as this one did: with the line of its first epoch, not with an evaluation's.
         """
@@ -74,12 +74,12 @@ class Launches:
         return replace(reading, counters=reading.counters._replace(epoch=None))
 
     def _falls(self, reading: LineReading) -> bool:
-        """True if measures without a loss are told for the first epoch after later ones."""
+        """True if measures without a loss are reported for the first epoch after later ones."""
         now, before = reading.counters.epoch, self._without.epoch
         return _tells_measures_alone(reading) and before is not None and or_zero(now) <= 1 and or_zero(now) < before
 
     def _begins_without(self, reading: LineReading) -> bool:
-        """True if epochs are back at their start in a training that tells measures but never a loss."""
+        """True if epochs are back at their start in a training that reports measures but never a loss."""
         if reading.loss is not None or self._losses.first_format is not None:
             self._without = NOWHERE
             return False
@@ -92,7 +92,7 @@ class Launches:
         return fell and (self._opened or or_zero(before.epoch) > _FEW_EPOCHS) and not self._resumed
 
     def _begins_evaluated(self, reading: LineReading, current: Counters) -> bool:
-        """True if a line that used to tell a training loss is back at the first step without one.
+        """True if a line that used to report a training loss is back at the first step without one.
 
         A step of an evaluation may count its own batches, but not if its measures have stood beside a training loss.
         """
@@ -119,7 +119,7 @@ class Launches:
 
 
 def _tells_measures_alone(reading: LineReading) -> bool:
-    """True if a line tells measures of training in an epoch, and no loss."""
+    """True if a line reports measures of training in an epoch, and no loss."""
     is_other = reading.bar or reading.plan or reading.phase is Phase.EVAL or reading.loss is not None
     return bool(reading.metrics) and reading.counters.epoch is not None and not is_other
 

@@ -1,4 +1,4 @@
-"""The learning rate of one log, as planned and as told by lines."""
+"""The learning rate of one log, as planned and as reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PLAIN = RATE_WORDS | TRAIN_WORDS | AVERAGE_WORDS | {"learning", "learn", "rate"
 
 
 class LearningRates:
-    """What the newest run has told about its learning rate."""
+    """What is known of the newest run's learning rate."""
 
     def __init__(self) -> None:
         self._planned: float | None = None
@@ -23,13 +23,13 @@ class LearningRates:
         self._ahead: Counters | None = None
         """The counters of the line with ``_told``, if no loss has come since."""
         self._names: set[str] = set()
-        """The names by which lines have told a rate since the run began."""
+        """The names of the rates reported since the run began."""
         self._first = False
         """True if ``_told`` was the first rate of its name."""
 
     @property
     def newest(self) -> float | None:
-        """The rate that holds: the last one told, or before that the planned one."""
+        """The rate that holds: the last one reported, or before any, the planned one."""
         return first_known(self._told, self._planned)
 
     def plan(self, reading: LineReading) -> None:
@@ -56,8 +56,8 @@ class LearningRates:
     def begin_run(self, first: LineReading) -> None:
         """Begin another run with a reading.
 
-        A rate told just before for its epoch belongs to it, and so does one from a heading above it (``Training with
-        lr=0.01``) if the previous run told no rate by that name while it went on.
+        A rate reported just before for its epoch belongs to it, and so does one from a heading above it
+        (``Training with lr=0.01``) if the previous run reported no rate by that name.
         """
         epoch, ahead = first.counters.epoch, self._ahead
         of_epoch = ahead is not None and epoch is not None and ahead.epoch == epoch

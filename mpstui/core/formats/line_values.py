@@ -76,7 +76,7 @@ def is_twin(name: str, names: Container[str]) -> bool:
 
 
 def of_one_evaluation(named: list[Pair]) -> list[Pair]:
-    """Give all values of a line without a position to the one evaluation that its measures are of.
+    """Give all values of a line without a position to an evaluation, if all its measures are of that one.
 
     ``n100`` is a value of the test in ``| End of training | test loss 49.0 | n100 0.40 |``.
     """

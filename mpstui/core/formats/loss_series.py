@@ -1,4 +1,4 @@
-"""The series of losses in one log, and what their counters tell: going on, being drawn again, starting anew."""
+"""The series of losses in one log, and what their counters show: it continues, is drawn again, or starts over."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LossSeries:
     epochs_announced: int = 0
     count: int = 0
     headed: bool = False
-    """True if a reading came below a line that told its position and nothing else."""
+    """True if a reading came below a line with its position and nothing else."""
     first: float = 0.0
     last: float = 0.0
 
@@ -169,7 +169,7 @@ def goes_back(series: LossSeries, now: Counters, *, new_epoch: bool) -> bool:
 
 
 def reopens(series: LossSeries, now: Counters) -> bool:
-    """True if counters are back at the start of a series, or still there, after a program has begun anew.
+    """True if counters are back at the start of a series, or still there, after a program has started again.
 
     If an epoch has another number of steps than before, it is another run in any case.
     """
