@@ -226,7 +226,7 @@ class TrackedBar:
             return None if self.loss is None else reading.loss == self.loss
         if not (reading.metrics and self.values) or self.loss is not None:
             return None
-        return all(reading.metrics.get(name) == value for name, value in self.values.items())  # further ones are not compared
+        return all(reading.metrics.get(name) == value for name, value in self.values.items())  # others are ignored
 
 
 _AGREED_NEEDED = 3

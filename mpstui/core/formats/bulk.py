@@ -1,4 +1,4 @@
-"""Lines of learned shapes, read many times faster than one by one, which is how all other lines are read.
+"""Lines of learned shapes, read many times faster than the rest, which is read line by line.
 
 A log repeats a few shapes of lines, in any order: a loss, the outputs of the networks, a learning rate, a time. A shape
 is learned (`shape.py`) once enough lines look alike, then compared with the ordinary reading for a while, then trusted.

@@ -100,7 +100,7 @@ class Banner(NamedTuple):
 
         Args:
             before: where training stood when it last reported the same values.
-            current: the counters that hold.
+            current: the counters as they stand.
             trained: whether any loss has been counted.
         """
         if self.phase is Phase.TRAIN or reading.bar:

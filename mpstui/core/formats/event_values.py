@@ -42,7 +42,7 @@ class Beside:
             value: a part of ``event``, which begins in ``file`` at ``at``.
 
         Raises:
-            IndexError, struct.error: it is damaged.
+            IndexError, struct.error: the value is damaged.
         """
         parts = {number: part for number, part in fields(value) if isinstance(part, bytes)}
         name = parts.get(_TAG, b"").decode("utf-8", "replace")

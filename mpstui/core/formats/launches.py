@@ -37,7 +37,7 @@ class Launches:
         """True if a reading can only be the first of another run.
 
         Args:
-            current: the counters that hold.
+            current: the counters as they stand.
             announced: how many epochs lines have named so far.
         """
         self.in_rounds = self.in_rounds or reading.of_trainings
