@@ -1,18 +1,20 @@
-"""Which named values of one log are metrics, and the one name under which each is shown.
+"""Which named values of a log are metrics, and the one name under which each is shown.
 
-A setting is said once, or comes again as it was, a count only rises; a metric comes again and goes up and down. So
-repetition and company decide, where the name alone does not:
+A setting is printed once or repeats unchanged, and a count only rises; a metric recurs and goes up and down. Where the
+name alone does not decide, recurrence and context do:
 
-- A measure by every word of its name (``Test accuracy``) is a metric at once: a result may be printed a single time.
-- A measure with other words in its name (``shipping cost``) is one at once beside a counter, a loss or an evaluation's
-  measure, or with more digits than anybody types; else it has to come again, changed, twice where nothing counts it.
-- Any other value is kept back until it has come again, changed: beside a loss or a counter, or twice after the training
-  has moved on, and then not in whole numbers alone. In the company of settings it has no chance.
-- A loss of an evaluation that is 0 from the start, and beside no other measure, stands for one that is still to come.
-- What tells of the machine (times, speeds, memory) is shown elsewhere, and the best value so far has no curve beside
-  that of the value itself, which may be told behind it: the first best value waits for the second, or for the end.
+- A name with nothing but words of measures (``Test accuracy``) is a metric at once: a result may be printed only once.
+- A measure with other words in its name (``shipping cost``) is a metric at once beside a counter, a loss or an
+  evaluation's measure, or if it has more digits than people type. Otherwise it has to recur with another value, twice
+  if there is no counter.
+- Any other value is held back until it recurs with another value: beside a loss or a counter, or twice after training
+  has moved on, and then not in whole numbers only. Among settings it never becomes a metric.
+- An evaluation loss that is 0 from the start is a placeholder, unless another measure beside it is not 0.
+- Values of the machine (times, speeds, memory) are shown elsewhere.
+- The best value so far gets no curve if the value itself has one. As that may be printed later, the first best value
+  waits for the second, or for the end of the log.
 
-One quantity under several spellings (``Loss``, ``train_loss``, ``Average loss``) has the program's first name.
+A quantity with several spellings (``Loss``, ``train_loss``, ``Average loss``) is shown under the first one printed.
 """
 
 from __future__ import annotations
@@ -41,79 +43,81 @@ from .vocabulary import AVERAGE_WORDS, CENTRES, EPISODES, STATISTIC_WORDS
 _DIGITS = re.compile(r"\d{1,80}")
 _MOST = 512
 _MOST_KEPT_BACK = 100
-"""Values of one name: a score may be zero for long."""
+"""Values held back per name; a score may stay zero for long."""
 _MOST_ALIKE = 8
-"""So many names that differ in their numbers alone are those of classes; more must come again to be shown."""
+"""Up to this many names that differ only in their numbers are taken for classes; more have to recur to be shown."""
 _OF_A_SPLIT = ("train/", "training/", "val/", "valid/", "validation/", "eval/", "test/")
-"""In front of whatever is measured on these data: ``eval/ctc``."""
+"""Prefixes of whatever is measured on that data: ``eval/ctc``."""
 _OF_THE_PLAN = frozenset(("initial", "init", "base", "start"))
-"""In the name of a learning rate: where its schedule begins has no curve."""
+"""Words for the learning rate at which a schedule begins: it has no curve."""
 _CURRENT = re.compile(r"(?i)(?:the |current |cur |now |new )+")
 _Shown = Mapping[str, str]
 
 
 class _First(NamedTuple):
-    """A value that was kept back, and where the training stood."""
+    """A value that was held back, and the position of the training at that time."""
 
     value: float
     moves: int
     held: Counters
     newest: float
-    """What it has counted up to."""
+    """The last value as long as the values rise like a count."""
     since: tuple[tuple[float, Counters], ...] = ()
-    """What has come since, each after the training had moved on."""
+    """Later values, each with its counters."""
     again: bool = False
-    """Another value was among these."""
+    """True if one of the later values differs by more than counting on."""
 
     def then(self, now: _First, *, again: bool = False) -> _First:
-        """With one value more."""
+        """Return a copy with one more value."""
         came = self.since if len(self.since) >= _MOST_KEPT_BACK else (*self.since, (now.value, now.held))
         return self._replace(since=came, moves=now.moves, again=again or self.again)
 
 
 class _Alike(NamedTuple):
-    """Names that differ in their numbers alone."""
+    """Names that differ only in their numbers."""
 
     names: set[str]
     places: set[int]
-    """How often training had moved on when each came: those of classes come together, a count goes on with it."""
+    """The values of ``moves`` at which they appeared: names of classes appear together, those with a count one by
+    one."""
 
 
 _NONE_ALIKE = _Alike(set(), set())
 
 
 class MetricNames:
-    """What one log calls its values."""
+    """The names of the values in one log."""
 
     def __init__(self) -> None:
         self.shown: dict[str, None] = {}
-        """The metrics so far, in the order in which they came."""
+        """The metrics so far, in order of appearance."""
         self.options: set[str] = set()
-        """Names of the options of a configuration: no metrics where they stand alone."""
+        """Names of configuration options, which are no metrics when they stand alone."""
         self._quantities = {"loss": ("", "loss")}
-        """Of every name that is given away, what it stands for."""
+        """The quantity that each assigned name stands for."""
         self._names: dict[tuple[str, str], str] = {}
         self._given: dict[tuple[str, bool], str] = {}
         self._known: dict[object, tuple[_Shown, _Shown]] = {}
         self._kept_back: dict[str, _First] = {}
         self._to_come: set[str] = set()
-        """Losses of evaluations that were 0 until now."""
+        """Evaluation losses that have been 0 so far."""
         self._alike: dict[str, _Alike] = {}
         self._alone: set[str] = set()
-        """Names that came on lines of their own, with nothing that says whether they are of training."""
+        """Names first shown from a line with nothing that places them in the training."""
         self._came_again: list[tuple[str, _First]] = []
-        """Of the last reading, the names whose first value was kept back."""
+        """Names in the last reading that have just proved to be metrics, with the values held back until then."""
 
     def of(self, reading: LineReading, moves: int, held: Counters) -> LineReading:
-        """A reading with its metrics alone, by the names under which they are shown.
+        """Return a reading with nothing but metrics, under the names that are shown.
 
         Args:
-            moves: how often the training was seen to move on before.
-            held: the counters that hold where the reading has none.
+            reading: the reading with all values of its line.
+            moves: how many times training has been seen to move on.
+            held: the counters to use where the reading has none.
         """
         self._came_again = []
         counted = reading.rank > 1 if reading.bar else reading.counters.positioned
-        # ``shipping cost: 15`` is no whole loss.
+        # ``shipping cost: 15`` is not the total loss.
         beside = counted or reading.certain or (reading.loss is not None and classify(reading.loss_name).rank < PART)
         told = not (self.options.isdisjoint(reading.metrics) and self.options.isdisjoint(reading.eval_metrics))
         if told and not counted and (not beside or reading.loss_name in self.options):
@@ -163,9 +167,9 @@ class MetricNames:
         return replace(reading, loss=None, series="", metrics=metrics, eval_metrics=eval_metrics)
 
     def not_shown(self, reading: LineReading, which: str) -> LineReading:
-        """A reading of what the ``best`` or ``final`` model had come to without what has a curve already.
+        """Return the results of the ``best`` or ``final`` model without those that already have a curve.
 
-        That of ``best accuracy`` is told again as long as nothing tells an accuracy itself.
+        ``best accuracy`` is kept as long as no accuracy has been printed by itself.
         """
         _, evaluated = self.given_to(reading)
         plain = {name: name.removeprefix(f"{which} ") for name in reading.eval_metrics}
@@ -178,7 +182,7 @@ class MetricNames:
         return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
 
     def given_to(self, reading: LineReading) -> tuple[_Shown, _Shown]:
-        """For the names of a reading, of training and of an evaluation, those that are shown; empty for no metric."""
+        """Map the training names and the evaluation names of a reading to the names shown; "" if not a metric."""
         key = (tuple(reading.metrics), tuple(reading.eval_metrics))
         known = self._known.get(key)
         if known is None:
@@ -187,14 +191,14 @@ class MetricNames:
             train = {name: self._give(name, "", printed, taken) for name in reading.metrics}
             evaluated = {name: self._give(name, "val", printed, taken) for name in reading.eval_metrics}
             known = (train, evaluated)
-            if not any(best_of(name) is not None for name in printed):  # whether it is one depends on what is shown
+            if not any(best_of(name) is not None for name in printed):  # a best value depends on what is shown
                 if len(self._known) >= _MOST:
                     self._known.clear()
                 self._known[key] = known
         return known
 
     def _give(self, name: str, phase: str, printed: set[str], taken: set[str]) -> str:
-        """The name shown; two names of one line are two quantities, however alike they are."""
+        """Return the name to show; two names on one line are two quantities, however similar."""
         if is_never_a_metric(name) or is_of_machine(name) or self._is_a_best(name, printed):
             return ""
         kind, what = quantity(name)
@@ -217,38 +221,38 @@ class MetricNames:
 
     @staticmethod
     def _sums_up(name: str, shown: str, what: str, phase: str) -> bool:
-        """Whether one of two spellings says that it is an average, beside the other a value of one batch.
+        """Whether just one of two spellings names an average, so that the other is the value of one batch.
 
-        Of the loss of training itself the series are told apart.
+        Never for the training loss, whose series are kept apart by other means.
         """
         averages = [not AVERAGE_WORDS.isdisjoint(words_of(one)) for one in (name, shown)]
         return bool(phase or what != "loss") and averages[0] != averages[1]
 
     def _is_a_best(self, name: str, printed: set[str]) -> bool:
-        """Whether a name is that of the best so far of a value that is shown itself, or stands beside it."""
+        """Whether a name is the best so far of a value that is itself shown or on the same line."""
         best, others = best_of(name), (*printed, *self.shown)
         if best is None:
             return False
-        if not best:  # "New best score": of whatever measure is shown
+        if not best:  # "New best score": the best of whatever measure is shown
             return any(best_of(other) is None and is_measure(other) for other in others)
         return any(best_of(other) is None and best == bare_words(other) for other in others)
 
     def _is_trained(self, name: str) -> bool:
-        """Whether training shows the same quantity."""
+        """Whether the same quantity is shown for training."""
         return self._names.get(("", quantity(name)[1])) in self.shown
 
     def _is_metric(self, name: str, now: _First, *, beside: bool) -> bool:
-        """Whether a value is known for a metric by now; ``beside`` what says that it is one of the training."""
+        """Whether a name has proved to be a metric; ``beside``: its line also holds something that is of training."""
         if name in self.shown:
             return True
         if best_of(name) is not None and is_measure(name) and len(self._kept_back) < _MOST:
-            # What it is the best of may be told just below it.
+            # The value that it is the best of may be printed just below it.
             first = self._kept_back.setdefault(name, now)
             self._came_again += () if first is now else ((name, self._kept_back.pop(name)),)
             return first is not now
         alike = self._alike_to(name, now.moves)
         if len(alike.places) > _MOST_ALIKE:
-            return False  # the number in it counts on: ``Epoch 3 Val MSE``
+            return False  # the number in the name is a running count: ``Epoch 3 Val MSE``
         named = is_measure(name)
         if (
             named
@@ -275,20 +279,20 @@ class MetricNames:
             return False
         twice = named and before.again
         if not moved and not beside and not twice:
-            if named:  # what nothing counts has to change twice
+            if named:  # without a counter it has to change twice
                 self._kept_back[name] = before.then(now, again=True)
             return False
         if not beside and not twice and now.value.is_integer() and before.value.is_integer():
             return False
         if not beside and not before.again and not named:
-            # Alone on its line it may be a setting, which another launch of the program prints anew.
+            # Alone on its line it may be a setting that another launch of the program has printed again.
             self._kept_back[name] = before.then(now, again=True)
             return False
         self._came_again.append((name, self._kept_back.pop(name)))
         return True
 
     def left(self, point: MetricPoint) -> list[MetricPoint]:
-        """Points like ``point`` of the best values that came once, of measures that nothing else has told."""
+        """Return points, modelled on ``point``, of best values printed once of measures printed in no other way."""
         found = []
         for name, first in self._kept_back.items():
             if best_of(name) is not None and not self._is_a_best(name, set()):
@@ -299,7 +303,7 @@ class MetricNames:
         return found
 
     def _is_to_come(self, name: str, value: float, told: Mapping[str, float]) -> bool:
-        """Whether a loss of an evaluation only stands for the first one that will be: nothing else was measured."""
+        """Whether an evaluation loss of 0 is a placeholder: nothing else was measured either."""
         waits = value == 0 and name not in self.shown and "loss" in quantity(name)[1].split()
         if waits and name not in self._to_come:
             waits = not any(now != 0 and is_measure(one) for one, now in told.items())
@@ -308,7 +312,7 @@ class MetricNames:
         return waits
 
     def _alike_to(self, name: str, moves: int) -> _Alike:
-        """The names that differ from this one in their numbers alone, with it."""
+        """Return the names that differ from this one only in their numbers, including itself."""
         found = _NONE_ALIKE
         if any(map(str.isdigit, name)):
             alike = _DIGITS.sub("#", name)
@@ -321,7 +325,7 @@ class MetricNames:
         return found
 
     def late(self, point: MetricPoint) -> list[MetricPoint]:
-        """The points of the values that were kept back until the last reading, which became ``point``."""
+        """Return the points of the values held back until the last reading, which became ``point``."""
         found = []
         for name, first in self._came_again:
             evaluated = name in point.eval_metrics
@@ -333,16 +337,16 @@ class MetricNames:
         return found
 
     def keeps_back(self, name: str) -> bool:
-        """Whether a name has come, and may still prove to be that of a metric."""
+        """Whether a name has been seen and may still prove to be a metric."""
         return name in self._kept_back or (name in self._to_come and name not in self.shown)
 
     def room_for(self, name: str) -> int:
-        """How many more values of a name are kept, should it prove to be a metric."""
+        """Return how many more values of a name would be held back."""
         first = self._kept_back.get(name)
         return 0 if first is None else _MOST_KEPT_BACK - len(first.since)
 
     def decided_after(self, name: str, values: Sequence[float]) -> int:
-        """How many of the next values of a name it takes until it proves to be a metric; 0 where they do not tell."""
+        """Return how many of the next values it takes for a name to prove a metric; 0 if they do not decide."""
         first = self._kept_back.get(name)
         if first is not None and best_of(name) is not None:
             return 1
@@ -363,7 +367,7 @@ class MetricNames:
 
 @lru_cache(maxsize=_MOST)
 def _spreads(names: tuple[str, ...]) -> frozenset[str]:
-    """The names of statistics (``min reward``) of what a line also tells the mean of."""
+    """Return the names of statistics (``min reward``) of a measure whose mean is on the same line."""
     words = {name: words_of(name) for name in names}
     taken = {name: tuple(word for word in words[name] if word not in STATISTIC_WORDS) for name in names}
     centres = {taken[name] for name in names if not CENTRES.isdisjoint(words[name]) and is_measure(name)}
@@ -371,10 +375,10 @@ def _spreads(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _is_measured_0(name: str, value: float) -> bool:
-    """Whether a value that is told again is a share of nothing, or an exact prediction: no setting of 0 is."""
+    """Whether a repeated 0 was measured: no share at all, or an exact prediction, but not a setting."""
     return value == 0 and name.lower().startswith(_OF_A_SPLIT)
 
 
 def _counts_on(before: float, now: float) -> bool:
-    """Whether a value goes up like a count, in whole numbers."""
+    """Whether a value rises like a count, in whole numbers."""
     return now >= before and now.is_integer() and before.is_integer()

@@ -1,7 +1,7 @@
-"""What a line says beside its numbers, and which lines say nothing with them.
+"""What a line says apart from its numbers, and which lines hold no readings in spite of their numbers.
 
-What loggers and launchers put in front (`strip_prefix`), failures and warnings (`is_failure`, `is_warning`,
-`SourceLines`), the phase that begins (`announced`), the epoch that is over (`with_end`).
+Prefixes of loggers and launchers (`strip_prefix`), failures and warnings (`is_failure`, `is_warning`, `SourceLines`),
+the phase that begins (`announced`), the epoch that has ended (`with_end`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LEVEL_REACH = 140
 
 
 def strip_prefix(line: str) -> str:
-    """``line`` without time stamps, log levels, ranks and module names in front."""
+    """Return ``line`` without the time stamps, log levels, ranks and module names in front."""
     for _ in range(6):
         match = _LAUNCHER.match(line)
         if match is None:
@@ -62,7 +62,7 @@ def strip_prefix(line: str) -> str:
         line = line[match.end() :]
     level = _LEVEL.search(line, 0, _LEVEL_REACH)
     before = line[: level.start()] if level is not None else ""
-    # In front of a level stand names and numbers, no ``key=value`` and no sentence.
+    # Only names and numbers come before a log level, never ``key=value`` or a sentence.
     only_prefix = not any(map(before.__contains__, "={")) and len(before.split()) <= 8 and "loss" not in before.lower()
     if level is not None and only_prefix:
         line = line[level.end() :]
@@ -73,9 +73,9 @@ def strip_prefix(line: str) -> str:
         basic = _BASIC.match(line) if origin is None else None  # ``INFO:name:text``, as Python's logging has it
         if basic is not None:
             origin, word = basic, basic[1]
-        first = word.strip("[]").partition(":")[0]  # ``[epoch:3] [step:0]`` is a place
+        first = word.strip("[]").partition(":")[0]  # ``[epoch:3] [step:0]`` is a position
         name = classify(first) if first.isalpha() else classify("")
-        # What looks like a logger's name may be a word of the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
+        # What looks like a logger's name may belong to the record: ``Epoch: [3/10]``, ``Test: [0/79]``.
         if origin is not None and name.role is Role.OTHER and name.scope is NameScope.NONE:
             line = line[origin.end() :]
     line = line.strip()
@@ -89,9 +89,9 @@ _FAILURE_WORDS = """
 """
 _SPACED_FAILURES = ("sage: ", "exitcode  :", "rank      :", "time      :", "host      :")
 _FAILURE_HINTS = (*_FAILURE_WORDS.split(), *_SPACED_FAILURES)
-"""One of these is in every such line: a substring is found ten times as fast as an expression."""
+"""Every failure contains one of these: a substring is found ten times as fast as a regular expression."""
 _NO_VALUE = r"(?!\s{0,4}(?:[-+]?\.?\d|nan\b|inf\b))"
-"""A number right behind the name is the value of a metric: ``TestError: 0.12``."""
+"""Not followed by a number, which would be the value of a metric: ``TestError: 0.12``."""
 _PYTHONS_OWN = (
     r"(?:Assertion|Attribute|EOF|FileNotFound|Import|Index|Key|Memory|ModuleNotFound|Name|NotImplemented|OS|Overflow|"
     r"Permission|Recursion|Runtime|StopIteration|Syntax|Timeout|Type|Unicode(?:Decode|Encode)?|Value|ZeroDivision|IO|"
@@ -107,11 +107,11 @@ _GLOG = re.compile(
     r"^\s{0,4}(?:\[rank\d{1,4}\]:\s?)?\[?[EF](?:\d{3,4})?\s[^\]\n]{0,120}\w\.(?:py|cpp|cc|cu|h|mm):\d{1,6}\]"
 )
 _LIBRARY = re.compile(r"\b[IW](?:\d{4})?\s[^\]\n]{0,60}?\w/[^\]\s]{1,120}\.(?:cpp|cc|cu|h):\d{1,6}\]")
-"""A remark of a library, which names its file by folders; Caffe prints its losses as ``I0312 .. solver.cpp:99]``."""
+"""A library's message, whose source file has a folder; Caffe's losses have none: ``I0312 .. solver.cpp:99]``."""
 _REPORT = re.compile(
     r"^ {2}(?:exitcode {2}|rank {6}|time {6}|host {6}): |^(?:zsh|bash|-bash|sh|/bin/(?:ba|z)?sh): |^Killed\b"
 )
-"""torchrun's summary of what failed, and what a shell says of the end of a program."""
+"""torchrun's failure summary, and what a shell prints when a program dies."""
 _ERROR_LEVEL = re.compile(rf"(?:^|[\s\[|(:\x2d])(?:ERROR|CRITICAL|FATAL)\b[\s\]|):;\x2d]{{1,12}}{_NO_VALUE}")
 _FAILURE_WORD = re.compile(
     rf"\b(?:error|fatal|warning|panic|abort(?:ed|ing)?|terminating)\b\s?:(?=\s){_NO_VALUE}|oom-kill"
@@ -122,7 +122,7 @@ _USAGE = re.compile(
     r"\bargument -{1,2}[A-Za-z][\w/\x2d]{0,100}: |: argument [A-Za-z][\w\x2d]{0,60}: (?!\s{0,4}[-+]?\.?\d)"
     r"|\bunrecognized arguments: |\barguments are required: |^\s{0,8}[Uu]sage: [^\d\s][^\n]{0,160}\s\[?-{1,2}[A-Za-z]"
 )
-"""What ``argparse`` says of a command line: the numbers in it were typed."""
+"""Errors of ``argparse``: their numbers were typed on the command line."""
 _REACH = 200
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _FILE = re.compile(r'(?<=  )File "[^"\n]{1,400}", line \d{1,9}(?:, in |\s{0,4}$)')
@@ -133,7 +133,7 @@ _WARNING_LEVEL = re.compile(r"(?:^|[\s\[|(:\x2d])(?:WARNING|WARN)\b[\s\]|):;\x2d
 
 
 def is_failure(text: str) -> bool:
-    """Whether a line is an exception, an error or a warning of Python or of a library."""
+    """Whether a line is an exception, an error or a warning from Python or a library."""
     if not any(map(text.__contains__, _FAILURE_HINTS)):
         return False
     if _EXCEPTION.search(text, 0, 2 * _REACH) or _FAILURE_WORD.search(text, 0, _REACH):
@@ -147,11 +147,12 @@ def is_failure(text: str) -> bool:
 
 
 def is_warning(text: str, line: str, readings: Sequence[LineReading]) -> bool:
-    """Whether a logger warns of what was read: some programs log their metrics as warnings, so words decide.
+    """Whether a line is a logger's warning; some programs log their metrics as warnings, so its words decide.
 
     Args:
-        text: with the level in front.
-        line: without it.
+        text: the line with its log level in front.
+        line: the line without it.
+        readings: what was read of the line.
     """
     if "WARN" not in text[:_REACH] or _WARNING_LEVEL.search(text, 0, _REACH) is None:
         return False
@@ -164,19 +165,19 @@ def is_warning(text: str, line: str, readings: Sequence[LineReading]) -> bool:
 
 
 class SourceLines:
-    """Knows the lines of source below ``File "train.py", line 3`` and below a warning.
+    """Recognises the source code below ``File "train.py", line 3`` and below a warning.
 
-    Whatever a launcher puts in front of each line: source is further to the right than the word above it.
+    It is indented further than the word above it, whatever a launcher puts in front of each line.
     """
 
     def __init__(self) -> None:
         self.column = 0
-        """Where source is expected to begin; 0: nowhere."""
+        """The column where source is expected to begin; 0 if none is expected."""
         self.left = 0
-        """How many lines of it at most."""
+        """The greatest number of lines of source still to come."""
 
     def before_warning(self, text: str) -> str:
-        """What a line says before a warning that another stream has put right behind it."""
+        """Return the part of a line before a warning that another stream has printed into it."""
         behind = _WARNED_BEHIND.search(text, 1) if "Warning: " in text and ".py:" in text else None
         if behind is None or text[: behind.start()].isspace():
             return text
@@ -184,7 +185,7 @@ class SourceLines:
         return text[: behind.start()]
 
     def covers(self, text: str) -> bool:
-        """Whether a line is source, or says which comes next."""
+        """Whether a line is source, or a ``File`` line above source."""
         file = _FILE.search(text, 0, _REACH * 2) if 'File "' in text else None
         if file is not None:
             self.column, self.left = file.start() + 2, _LONGEST_STATEMENT
@@ -209,7 +210,7 @@ _REMARK_HINTS = tuple(_REMARK_WORDS.split())
 
 
 def is_remark(line: str, loss: Pair | None) -> bool:
-    """A remark about a checkpoint or a best value in front of the loss: it repeats a reading, it is none."""
+    """Whether a remark about a checkpoint or a best value precedes the loss: the line only repeats a reading."""
     if not any(map(line.lower().__contains__, _REMARK_HINTS)):
         return False
     match = _REMARK.search(line, 0, 200)
@@ -234,16 +235,16 @@ _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
 _OF_EPOCH = re.compile(
     r"(?i)\W{0,8}[a-z]{2,12}\]?(?P<called>[ _-]epoch\s?[:#]?)?\s?\[?(?P<epoch>\d{1,6})(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z"
 )
-"""``Eval epoch: 4``, above what that has measured; ``Val 4`` may be a number of samples."""
+"""``Eval epoch: 4``, above its results; ``Val 4`` may be a number of samples."""
 _IN_EPOCH = re.compile(r"(?i)\A(\W{0,8}epoch)\s?[:=]\s{0,4}(?=\d{1,6}\b[^:=]{1,60}:?\Z)")
-"""``[Epoch: 9] Validation``: the sign behind the place makes no setting of the line."""
+"""``[Epoch: 9] Validation``: this colon does not make the line a setting."""
 _BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
 _REPORTS_VALIDATION = re.compile(
     r"(?i)\breport(?:ing|ed|s)\b[\w ,]{0,40}\b(?:on|of|over)(?: the)? (?:validation|valid|val|test|dev|held.?out)\b"
 )
-"""``Started training, reporting errors on validation set``: of the records of epochs below it."""
+"""``Started training, reporting errors on validation set``: said of the records of all epochs below."""
 _OF_THE_BEST = re.compile(r"(?i)\W{0,8}(?:the )?(?P<which>best|final) [^:=\n]{3,60}:\W{0,8}\Z")
-"""``Best model at step 7000:``, above what that had come to."""
+"""``Best model at step 7000:``, above the results of that model."""
 _UNDER_WAY = re.compile(r"(?i)\b(?:\w{2,12}ing|begins?|starts?|started)\b|\.\.\.|…|开始|開始|시작|中")
 _ON_SO_MANY = re.compile(r"(?i)\W{0,8}(?P<phase>train|validat|evaluat|test)(?:ing|e)? on \d{1,12} \w{2,20}\W{0,3}\Z")
 _SO_MANY = re.compile(
@@ -259,36 +260,37 @@ _MAX_LENGTH = 90
 
 
 class Announcement(NamedTuple):
-    """A phase, and whether the line says that it is under way (a bare ``eval:`` may head a list of settings)."""
+    """A phase that a line announces."""
 
     phase: Phase
     sure: bool
+    """True if the line says that the phase has begun; a bare ``eval:`` may head a list of settings."""
     epoch: Number | None = None
-    """The epoch of which it is, or else another number that stands behind it."""
+    """The epoch of the phase, or another number behind its name."""
     lasting: bool = False
-    """Whether the records of all epochs that follow are meant."""
+    """True if the phase is that of the records of all following epochs."""
     repeats: str = ""
-    """What follows was told before, or is of no epoch: what the ``best`` or the ``final`` model had come to."""
+    """``best`` or ``final`` if the results of that model follow: printed before, or of no epoch."""
     of_samples: bool = False
-    """It says how much there is: before anything was trained that is the size of a set."""
+    """True if the line counts samples: before any training, that is the size of a data set."""
     whose: str = ""
-    """``Validation`` or ``Test``, where it says that it is either: both have curves of their own; or ``Training``."""
+    """``Validation`` or ``Test`` if the line says which, as each has its own curves; or ``Training``."""
 
 
 def is_heading(reading: LineReading) -> bool:
-    """Whether a line names an epoch, and tells nothing of it."""
+    """Whether a reading names an epoch and says nothing else."""
     told = reading.metrics or reading.eval_metrics or reading.loss is not None or reading.plan
     return not told and reading.counters.epoch is not None and reading.counters.shown_step is None
 
 
 class SizesOfSets:
-    """Knows ``Validating on 51 samples`` below ``Training on 300 samples``: how much there is of each."""
+    """Recognises lists of data set sizes: ``Validating on 51 samples`` below ``Training on 300 samples``."""
 
     def __init__(self) -> None:
         self._lists = False
 
     def read(self, line: str) -> bool:
-        """Whether the next line is one of an evaluation in such a list."""
+        """Take the next line; return True if it is the size of an evaluation set in such a list."""
         match = _ON_SO_MANY.match(line) if " on " in line else _SO_MANY.match(line)
         trains = match is not None and match["phase"].lower() == "train"
         listed = match is not None and not trains and self._lists
@@ -296,23 +298,23 @@ class SizesOfSets:
         return listed
 
     def interrupt(self) -> None:
-        """A record has come between: the next line heads what it is said to be of."""
+        """End the list at a record: a line like these then announces a phase."""
         self._lists = False
 
 
 def heads_conlleval(line: str) -> bool:
-    """Whether a line is the one above what conlleval has measured of a tagger, which never says that it evaluates."""
+    """Whether a line heads the results of conlleval, a scorer for taggers that never says that it evaluates."""
     return line.startswith("processed ") and _CONLLEVAL.match(line) is not None
 
 
 def announced(line: str) -> Announcement | None:
-    """The phase that a line without values announces, or None."""
+    """Return the phase that a line without values announces, or None."""
     if heads_conlleval(line):
         return Announcement(Phase.EVAL, sure=True)
     if len(line) > _MAX_LENGTH or not any(map(line.lower().__contains__, _PHASE_HINTS)):
         return None
     if line.endswith(("{", "[")):
-        return None  # ``"eval": {`` heads options
+        return None  # ``"eval": {`` heads a list of options
     if "eport" in line and _REPORTS_VALIDATION.search(line):
         return Announcement(Phase.EVAL, sure=True, lasting=True)
     if (counted := _SO_MANY.match(line)) is not None:
@@ -364,7 +366,7 @@ _WORD_FIRST = re.compile(
 
 
 def with_end(line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-    """The readings of a line, with what it says of the end of an epoch."""
+    """Return the readings of a line, marked (or with one added) if it says that an epoch has ended."""
     if not any(map(line.__contains__, _END_HINTS)):
         return readings
     text = line if line.isascii() else spell_ordinals(line)

@@ -1,7 +1,7 @@
-"""Named numbers of one line, in any notation: ``loss: 0.5``, ``loss=0.5``, ``loss 0.5``, ``'loss': '0.5'``, ``[3/25]``.
+"""Named numbers on a line, in any notation: ``loss: 0.5``, ``loss=0.5``, ``loss 0.5``, ``'loss': '0.5'``, ``[3/25]``.
 
-The line is scanned once for numbers; what stands between two numbers names the second. Every pattern is bounded, so the
-cost is linear in the line whatever it holds.
+The line is scanned once for numbers; the text between two numbers names the second. Every pattern is bounded, so the
+cost is linear in the length of the line whatever it holds.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNIT = (
 
 
 def _token(first: str, number: str) -> re.Pattern[str]:
-    """The pattern of a number with its unit and total; ``first`` holds what it may begin with: a cheap first look."""
+    """Return the pattern of a number with its total and unit; ``first``: what it begins with, a cheap lookahead."""
     return re.compile(
         rf"(?=[{first}])(?<![\w.@/\\+\x2d])(?:"
         r"(?P<skip>\d{1,4}:\d{2}(?::\d{2})?(?:[.,]\d{1,9})?|\d{4}[-/]\d{2}[-/]\d{2}|\d{1,3}\.\d{1,3}\.\d[\w.]{0,20}|"
@@ -58,7 +58,7 @@ _SPELT = re.compile(r"[nN][aA][nN]|[iI][nN][fF]")
 _REACH = 100
 _VALUE_BEHIND = re.compile(r"\s{1,8}[-+]?\.?\d")
 _COUNTED = re.compile(r" [a-z]{2,20}s\b(?!\s{0,2}[:=]|\s-?[\d.])")
-"""Behind a whole number: what there are so many of."""
+"""After a whole number: the things it counts."""
 _DECIMALS_BEHIND = re.compile(r" {1,3}-?\d{1,12}\.\d")
 _VALUES_BEHIND = re.compile(r":\s{1,4}[^\W\d][\w@ ]{0,40}[:=]\s{0,4}[-+]?\.?\d")
 _VALUE_OF_NAME = re.compile(r"(?: [a-z]{3,12}\)|[)\]]?)\s{0,4}[:=：＝]\s{0,24}[-+]?\.?\d")
@@ -70,44 +70,44 @@ _THINGS = re.compile(r"\s[^\W\d_]{3,20}\s?(?:\Z|[|,;).…])")
 _SHARES = re.compile(r"(?i)\bacc|correct")
 _VALUE_BESIDE = re.compile(r"/\s?[-+]?[\d.]")
 _VALUES_BESIDE = re.compile(r"(?:/[-+]?\d{0,12}\.\d{1,20}(?:e[-+]?\d{1,3})?){2,12}(?![\w./])")
-"""Behind a value: those of its other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
+"""After a value: the values of other parts, ``PDE: 2.9e-03/2.6e-04/3.9e-04``."""
 _MOST_PADDED = len(" (   ")
 _ROUNDED = 0.006
-"""A share of two decimals is off by less."""
+"""Just more than the rounding error of a share with two decimals."""
 _SHORTEST_RATIO = len("s/it")
 _SPEEDS = ("speed", "rate", "velocity", "ips")
 _MEASURED = (Role.OTHER, Role.LOSS)
 _TWO_NAMES = re.compile(r"([^()]{2,40}) \(([^()]{2,20})\)")
 _OF_SOMETHING = re.compile(r" of (?:the|an?|all|its|our|your|this|that|every)\b")
-"""Behind a share that measures nothing: ``15% of the price``."""
+"""After a percentage that measures nothing: ``15% of the price``."""
 _CURRENCIES = ("$", "€", "£")
 _ABBREVIATED = ("L", "l")
-"""A loss, behind a word that says whose: ``Train(L=0.695 | A=0.497)``."""
+"""Short for a loss, after a word for training or an evaluation: ``Train(L=0.695 | A=0.497)``."""
 
 
 class Pair(NamedTuple):
-    """One number of a line with the name in front of it (empty when there is none)."""
+    """One number on a line, with the name in front of it (empty if there is none)."""
 
     key: str
     name: Name
     scope: NameScope
     said: str
-    """The word of the line that told the scope, where the name itself does not."""
+    """The word on the line that gives the scope, if the name itself does not."""
     text: str
     total: str
     unit: str
     marked: bool
-    """True when a sign (``:``, ``=``) joins name and value, False for ``loss 0.5``."""
+    """True if a sign (``:``, ``=``) joins name and value, False for ``loss 0.5``."""
     bracketed: bool
-    """True when the number stands right behind an opening bracket and is not a value in brackets behind another."""
+    """True if the number comes right after an opening bracket."""
     start: int
     end: int
     counts_things: bool = False
-    """True for ``Generating 100 games``: what is counted stands behind the number, and ends the part of the line."""
+    """True for ``Generating 100 games``: the things counted follow the number and end that part of the line."""
 
     @property
     def value(self) -> Number | None:
-        """The value as printed; a percentage stays one (``81.2%`` is 81.2)."""
+        """The value as printed; a percentage is not converted (``81.2%`` is 81.2)."""
         return parse_number(self.text)
 
     @property
@@ -117,33 +117,33 @@ class Pair(NamedTuple):
 
     @property
     def is_rate(self) -> bool:
-        """Whether the unit says so many per second."""
+        """Whether the unit is a rate per second."""
         return len(self.unit) >= _SHORTEST_RATIO and _IS_RATE.match(self.unit) is not None
 
     @property
     def measured(self) -> float:
-        """The value as a measurement: ``41k`` per second is 41,000; other units stay as printed."""
+        """The value as a measurement: ``41k`` per second is 41,000; other units are not converted."""
         value = parse_number(self.text)
         if value is None:
             return math.nan
-        # A throughput of ``12.5MB`` counts megabytes: there the M is no multiplier.
+        # The M of a throughput in ``12.5MB`` belongs to the unit and is no multiplier.
         counts = self.is_rate or (self.name.role is Role.THROUGHPUT and self.unit in _THOUSANDS)
         return float(value) * _THOUSANDS.get(self.unit[:1], 1.0) if counts else float(value)
 
     @property
     def planned(self) -> Number | None:
-        """The number behind the stroke of ``3/25``."""
+        """The total: the 25 of ``3/25``."""
         suffix = self.total[-1:] if self.total[-1:] in "kKMB" else ""
         return parse_count(self.total.removesuffix(suffix), suffix) if self.total else None
 
 
 def read_pairs(line: str) -> list[Pair]:
-    """Every number of ``line`` with its name and scope."""
+    """Return every number on ``line`` with its name and scope."""
     return pairs_of(respelt(line))
 
 
 def pairs_of(line: str) -> list[Pair]:
-    """Those of a line that is spelt as most programs would print it: where they stand is where they do in that."""
+    """Like `read_pairs`, for a line that has been through `respelt`: positions are those in that text."""
     scopes = scopes_of(line)
     pairs: list[Pair] = []
     end, part = 0, ""
@@ -166,7 +166,7 @@ def pairs_of(line: str) -> list[Pair]:
                 continue
             if line[pair.end : pair.end + 1] == "/" and (beside := _VALUES_BESIDE.match(line, pair.end)) is not None:
                 end = beside.end()
-                continue  # three values or more have no common one
+                continue  # three or more values side by side have no common value
             if _is_in_name(line, pair) or _is_index(line, pair):
                 end = match.end() if pair.marked else end
                 continue
@@ -194,14 +194,14 @@ def pairs_of(line: str) -> list[Pair]:
 
 
 def _of_part(pair: Pair, part: str) -> Pair:
-    """A value under the name of a part of what is measured: ``class 3 accuracy``, ``loss[0]``."""
+    """Return a pair named after the part that it measures: ``class 3 accuracy``, ``loss[0]``."""
     if part.endswith("]"):
         return pair if pair.key else named(pair, part)._replace(marked=True, bracketed=False)
     return named(pair, f"{part} {pair.key}") if pair.key and pair.name.role in _MEASURED else pair
 
 
 def _side_by_side(pairs: list[Pair]) -> list[Pair]:
-    """Two names with two values: ``Critic Accuracy (Loss): 0.5 (1.5)``."""
+    """Give two names to two values: ``Critic Accuracy (Loss): 0.5 (1.5)``."""
     found = list(pairs)
     for at, (pair, behind) in enumerate(pairwise(pairs)):
         both = _TWO_NAMES.fullmatch(pair.key) if pair.marked and pair.key.endswith(")") else None
@@ -220,26 +220,26 @@ def _is_in_name(line: str, pair: Pair) -> bool:
     if not pair.key or pair.marked or pair.total or pair.unit or pair.name.role not in _MEASURED:
         return False
     if pair.name.role is Role.LOSS and "." in pair.text:
-        return False  # ``loss 6.8 = 6.5 + 0.3``: the value, and what it is the sum of
+        return False  # ``loss 6.8 = 6.5 + 0.3``: the value and its summands
     return line[pair.start - 1] == "#" or _VALUE_OF_NAME.match(line, pair.end) is not None
 
 
 def _counts(line: str, pair: Pair) -> bool:
-    """Whether a whole number behind the name of a loss is none: ``Softmax loss: 3 vectors``, ``train loss 1 0.25``."""
+    """Whether a whole number after the name of a loss is not it: ``Softmax loss: 3 vectors``, ``train loss 1 0.25``."""
     return _COUNTED.match(line, pair.end) is not None or (
         not pair.marked and _DECIMALS_BEHIND.match(line, pair.end) is not None
     )
 
 
 def _is_index(line: str, pair: Pair) -> bool:
-    """Whether a number says of which part the values behind it are: ``k=20: recall = 0.25``."""
+    """Whether a number is an index for the values after it: ``k=20: recall = 0.25``."""
     short = len(pair.key) == 1 and pair.marked and pair.name.role is Role.OTHER and pair.text.isdigit()
     return short and _VALUES_BEHIND.match(line, pair.end) is not None
 
 
 def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
-    """A share is no count: ``Accuracy: 970/1000 (97%)`` is 97 %, and so is ``97% (970/1000)``; ``970/1000=0.97`` is
-    0.97."""
+    """Replace counts by their share: ``Accuracy: 970/1000 (97%)`` and ``97% (970/1000)`` are 97 %, ``970/1000=0.97``
+    is 0.97."""
     kept: list[Pair] = []
     for pair in pairs:
         before = kept[-1] if kept else None
@@ -266,7 +266,7 @@ def _without_counts_of(pairs: list[Pair]) -> list[Pair]:
 
 
 def _is_quotient(count: Pair, pair: Pair) -> bool:
-    """Whether a value without a name is what the count out of a count in front of it comes to."""
+    """Whether a value without a name is the quotient of the count and total in front of it."""
     done, whole, said = count.counted, count.planned, pair.value
     if pair.key or pair.bracketed or pair.start - count.end > len("  ~  ") or done is None or not whole or said is None:
         return False
@@ -274,7 +274,7 @@ def _is_quotient(count: Pair, pair: Pair) -> bool:
 
 
 def _is_place(pair: Pair, share: Pair, pairs: Sequence[Pair]) -> bool:
-    """Whether a count with its share of the whole opens a record: ``Process 100/3161(3.2%) average objf: -0.69``."""
+    """Whether a count with its percentage is a position: ``Process 100/3161(3.2%) average objf: -0.69``."""
     done, whole, said = pair.counted, pair.planned, share.value
     if is_measure(pair.key) or _SHARES.search(pair.key) or is_never_a_metric(pair.key) or pair.marked:
         return False
@@ -284,7 +284,7 @@ def _is_place(pair: Pair, share: Pair, pairs: Sequence[Pair]) -> bool:
 
 
 def _of_the_whole(pairs: list[Pair]) -> list[Pair]:
-    """Within an evaluation ``Test: [6/8] Loss 0.05 (3.1)`` means the 3.1 of all batches, not the 0.05 of the newest."""
+    """Keep the averages of an evaluation, not the newest batch: of ``Test: [6/8] Loss 0.05 (3.1)`` the 3.1."""
     kept: list[Pair] = []
     counted = any(pair.total for pair in pairs)
     for pair in pairs:
@@ -311,7 +311,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[Scope]) -
     start, end = match.span()
     named = named_by(line[max(previous, start - _REACH) : start])
     if not previous and named.name.role is Role.OTHER and (labelled := _LABELLED.match(line)) is not None:
-        if NOT_THE_STEP.isdisjoint(words_of(named.key)):  # ``adam epoch 5 ...``: whose epoch it is
+        if NOT_THE_STEP.isdisjoint(words_of(named.key)):  # ``adam epoch 5 ...``: a label in front of the epoch
             named = named._replace(key=labelled[1], name=classify(labelled[1]))
     elif (
         named.key.endswith(" of")
@@ -342,7 +342,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[Scope]) -
 
 
 def _names_what_follows(line: str, pair: Pair) -> bool:
-    """Whether the unit behind a number is the name of the next: ``lr 0.1 tok/s 41000``, not ``| 41000 tok/s 12 ms``."""
+    """Whether the unit after a number is the name of the next: ``lr 0.1 tok/s 41000``, not ``| 41000 tok/s 12 ms``."""
     if line[pair.end - len(pair.unit) - 1] != " ":
         return False
     named = bool(pair.key) and pair.name.role is not Role.THROUGHPUT and not pair.key.lower().endswith(_SPEEDS)

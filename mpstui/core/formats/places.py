@@ -1,5 +1,5 @@
-"""Where training stands, by the counters of one line: ``Epoch [1][50/930]``, ``[1/25][10/1583]``, ``[1,  2000]``,
-``step 14/20``, ``iter: 19``, ``Completed 340/5000 steps``.
+"""The position of the training from the counters on one line: ``Epoch [1][50/930]``, ``[1/25][10/1583]``,
+``[1,  2000]``, ``step 14/20``, ``iter: 19``, ``Completed 340/5000 steps``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .vocabulary import (
 )
 
 COUNTING = frozenset((Role.EPOCH, Role.EPOCHS, Role.STEP, Role.STEPS, Role.BATCH))
-"""The roles of counters."""
+"""The roles of counters and totals."""
 PLANNED = frozenset((Role.EPOCHS, Role.STEPS))
-"""Those of what is planned."""
+"""The roles of totals."""
 _MAY_COUNT = (Role.OTHER, Role.STEP, Role.BATCH)
 _PADDED_COUNTER = 12
-"""How far to the right a counter in brackets may begin a line: ``[     500] loss 0.5``."""
+"""The last column at which a counter in brackets may open a line: ``[     500] loss 0.5``."""
 _OPENED = len("[  ")
 _MOST_EPOCHS = 10_000
-"""A number without a name out of more than so many, beside what an evaluation measured, counts steps."""
+"""An unnamed counter with at least this total counts steps, even beside values of an evaluation."""
 _PLURALS = (
     "steps",
     "iters",
@@ -52,7 +52,7 @@ _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _COUNTED = re.compile(
     r"(?i)\s?(?:(?P<epoch_step>batch(?:es)?)|(?P<step>steps|iterations|iters|updates)|(?P<epoch>epochs))\b(?!\s?[:=/]?\s?\d)"
 )
-"""What was counted, behind the count: ``Completed 340/5000 steps``."""
+"""The unit after a count: ``Completed 340/5000 steps``."""
 _THINGS = re.compile(r"\s([^\W\d_]{3,20})(?=\s?(?:\Z|[(,;|\[]))")
 _STEPS = STEP_WORDS | BATCH_WORDS | EPOCH_WORDS
 _TRAINED = _STEPS | TRAIN_WORDS
@@ -60,18 +60,18 @@ _PART = re.compile(r"[\])】]\s{1,4}([^\W\d_]{3,30}[^\n]{0,120})")
 _LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _SHARE = re.compile(r"\d{1,3}(?:\.\d{1,3})?\s?%")
 _RULES = ("--", "==", "**", "##")
-"""In front of what a line is the heading of: ``---- batch: 010 ----``."""
+"""Rules in front of a heading: ``---- batch: 010 ----``."""
 _HEADING = re.compile(r":\s{1,3}[^\W\d_]{2}")
 _SPAN = re.compile(r"-\d{1,9}\]")
-"""Behind the first of several, ``Minibatch[1-11]``: what is told is of all of them."""
+"""The rest of a range, ``Minibatch[1-11]``: the values are those of the whole range."""
 _DONE = re.compile(r"(?i)(?: (?:steps|iterations|iters|updates|epochs))? (?:completed|done|finished|performed|taken)\b")
 _OF_EPOCH = re.compile(r"(?i) (?:of|in) epochs?\b")
-"""Behind a count out of so many: whose steps they are."""
+"""After a count and its total: the steps are those of an epoch."""
 _SO_FAR = ("progress", "progress on", "completed", "done", "finished")
 
 
 def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[Counters, bool]:
-    """The counters of a line, and whether it only plans (totals without a position)."""
+    """Return the counters of a line, and whether it is only a plan (totals without a position)."""
     counters = Counters()
     plan = False
     episode = next((at for at, pair in enumerate(pairs) if pair.key.lower() == "episode"), len(pairs))
@@ -123,9 +123,9 @@ def read_counters(pairs: Sequence[Pair], line: str, *, has_loss: bool) -> tuple[
 
 
 def _is_total_of_epoch(pair: Pair, line: str, *, has_loss: bool) -> bool:
-    """Whether ``Total epoch 3 finished in 5 s``, ``Total epoch 3 loss: 0.5`` tells what one epoch came to.
+    """Whether a total is that of one epoch: ``Total epoch 3 finished in 5 s``, ``Total epoch 3 loss: 0.5``.
 
-    How many are planned has a sign or the plural: ``Total epoch: 200``, ``Total epochs 200``.
+    The number of epochs planned has a sign or the plural: ``Total epoch: 200``, ``Total epochs 200``.
     """
     if pair.name.role is not Role.EPOCHS or pair.marked or pair.total or not isinstance(pair.counted, int):
         return False
@@ -134,16 +134,16 @@ def _is_total_of_epoch(pair: Pair, line: str, *, has_loss: bool) -> bool:
 
 
 def _is_length(pair: Pair) -> bool:
-    """Whether the steps behind an episode are its own: ``Steps: 6``, ``Number of Steps: 6``; of all it is the total."""
+    """Whether steps after an episode are its length: ``Steps: 6``, ``Number of Steps: 6``, but not total steps."""
     words = words_of(pair.key)
     return words[-1:] != [] and words[-1] in _PLURALS and not {"total", "global"} & set(words)
 
 
 def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
-    """How much of its data an evaluation has seen: ``Test: [20/157]``, ``Valid | Epoch 3 | 2/6 | ..``.
+    """Return the batches an evaluation has done and their total: ``Test: [20/157]``, ``Valid | Epoch 3 | 2/6 | ..``.
 
-    A named step out of so many (``val step 500/9000``) may be where training stands; behind the epoch it is a batch,
-    and so it is behind a word of its own: ``Valid: [ 3/50] Step 010/390``, ``Valid  Iter: [2/6]``.
+    A named step with a total (``val step 500/9000``) may be the position of the training. After the epoch it is a
+    batch, as it is after a separate word for the evaluation: ``Valid: [ 3/50] Step 010/390``, ``Valid  Iter: [2/6]``.
     """
     tagged = len(pairs) > 1 and _is_tag(pairs[0]) and pairs[0].scope is NameScope.EVAL and pairs[0].total
     if tagged and pairs[1].name.role in (Role.STEP, Role.BATCH) and pairs[1].total:
@@ -151,7 +151,7 @@ def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
     for pair in pairs:
         of_run = pair.name.role is Role.STEP and not (pair.said and pair.total)
         if of_run or pair.name.role is Role.LOSS or (pair.key and is_measure(pair.key)):
-            return None  # behind a value it is part of that: ``acc 97.1% (971/1000)``
+            return None  # after a value it is part of that: ``acc 97.1% (971/1000)``
         bare = not pair.key or pair.bracketed or pair.name.role in (Role.BATCH, Role.STEP)
         if bare and pair.scope is NameScope.EVAL and pair.name.role is not Role.EPOCH and pair.total:
             return None if pair.counted is None or pair.planned is None else (pair.counted, pair.planned)
@@ -159,7 +159,7 @@ def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
 
 
 def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> bool:
-    """Whether what looks like a counter is a setting, a length, or another than that of the line."""
+    """Whether what looks like a counter is a setting, a length, or a counter of something else than the line."""
     pair = pairs[index]
     following = pairs[index + 1] if index + 1 < len(pairs) else None
     opens_list = pair.key and pair.bracketed and following is not None and not following.key
@@ -178,12 +178,15 @@ def _counts_nothing(pairs: Sequence[Pair], index: int, *, has_loss: bool) -> boo
 
 
 def _counts_within(following: Sequence[Pair]) -> bool:
-    """Whether what stands behind ``Overall Progress: [2/16]`` counts faster: ``Batch [20/50]``."""
+    """Whether an inner counter follows ``Overall Progress: [2/16]``: ``Batch [20/50]``."""
     return any(pair.total and (pair.name.role in (Role.STEP, Role.BATCH) or not pair.key) for pair in following)
 
 
 def _field_of(pair: Pair, line: str) -> str:
-    """What ``Finished training it 20/500 of epoch 3`` counts beside a loss: the last word says it, or what follows."""
+    """Return the field that ``Finished training it 20/500 of epoch 3`` sets beside a loss; "" if none.
+
+    The last word of the name decides, or the words after the count.
+    """
     word = _last_counter(pair.key) if pair.name.role in _MAY_COUNT else ""
     if not word or pair.scope is NameScope.EVAL:
         return ""
@@ -196,13 +199,13 @@ def _field_of(pair: Pair, line: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _last_counter(key: str) -> str:
-    """The last word of a name, where that is a step or a batch and no other word makes something else of it."""
+    """Return the last word of a name if it means a step or a batch and no other word changes that; else ""."""
     words = words_of(key)
     return words[-1] if words and words[-1] in STEP_WORDS | BATCH_WORDS and NOT_THE_STEP.isdisjoint(words) else ""
 
 
 def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters:
-    """``epochs: 3, loss: 0.5``: where no other number is the epoch, and a loss stands beside it, that is one."""
+    """Take ``epochs: 3`` beside a loss for the epoch; only called if no other number is the epoch."""
     counts = [(pair, set(words_of(pair.key)) - TRAIN_WORDS) for pair in pairs if pair.name.role is Role.EPOCHS]
     plurals = [pair for pair, own in counts if len(own) == 1 and own <= EPOCH_PLURALS]
     if len(plurals) != 1 or plurals[0].planned:
@@ -212,19 +215,19 @@ def _epochs_beside_a_loss(counters: Counters, pairs: Sequence[Pair]) -> Counters
 
 
 def _is_no_place(line: str, pair: Pair) -> bool:
-    """Whether the only number of a line is the size of a batch (``batch = 405``), or of a part of the program."""
+    """Whether the only number on a line is the size of a batch (``batch = 405``) or numbers a part of the program."""
     if pair.name.role is Role.STEP:
         return _HEADING.match(line, pair.end) is not None  # ``Step 7: Writing the model``
     return pair.name.role is Role.BATCH and pair.marked and not pair.total and not line.startswith(_RULES)
 
 
 def _is_epoch(pair: Pair) -> bool:
-    """Whether an epoch is called so in full: ``ep 12`` may count episodes."""
+    """Whether a pair is surely an epoch: ``ep 12`` may count episodes."""
     return pair.name.role is Role.EPOCH and len(pair.key) > 2 and not pair.unit
 
 
 def _is_tag(pair: Pair) -> bool:
-    """Whether the name only says whose numbers follow: ``Train: [3/300][10/1251]``, ``ctdet train: [1][0/90]``."""
+    """Whether a name only says whose counters follow: ``Train: [3/300][10/1251]``, ``ctdet train: [1][0/90]``."""
     last = pair.key.lower().rpartition(" ")[2]
     return pair.bracketed and pair.name.role is Role.OTHER and last in _SCOPE_WORDS
 
@@ -257,7 +260,7 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
     if role is Role.BATCH and counters.epoch_step is None and "size" not in pair.key.lower():
         return counters._replace(epoch_step=count, epoch_steps=planned)
     if role in (Role.EPOCHS, Role.STEPS) and not count:
-        return counters  # nobody plans none: ``"training_epochs": 0`` are those that are done
+        return counters  # no total is 0: ``"training_epochs": 0`` counts the epochs done
     if role is Role.EPOCHS and not pair.unit:
         if planned is not None and counters.epoch is None:
             return counters._replace(epoch=count, epochs=planned)
@@ -270,12 +273,12 @@ def _keyed(counters: Counters, pair: Pair, pairs: Sequence[Pair], has_loss: bool
 
 
 def _is_of_run(pair: Pair) -> bool:
-    """Whether a step is called one of the whole run: ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
+    """Whether a step is named as one of the whole run: ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
     return not {"global", "total"}.isdisjoint(words_of(pair.key))
 
 
 def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool, line: str) -> Counters:
-    """Numbers without a name: ``[50/930]`` behind an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 - ...``."""
+    """Add a number without a name: ``[50/930]`` after an epoch, ``[1/25][10/1583]``, ``[1,  2000]``, ``128/128 -``."""
     pair = pairs[index]
     count, planned = pair.counted, pair.planned
     if not isinstance(count, int) or count < 0 or pair.unit or (planned is not None and count > planned):
@@ -320,19 +323,19 @@ def _bare(counters: Counters, pairs: Sequence[Pair], index: int, has_loss: bool,
 
 
 def _is_heading_of_part(behind: str) -> bool:
-    """Whether a count heads what a program does next: ``[2/3] Loading the buffers``, not ``[20/300] steps done``."""
+    """Whether a count numbers a part of a program: ``[2/3] Loading the buffers``, but not ``[20/300] steps done``."""
     found = _PART.match(behind)
     return found is not None and not _TRAINED.intersection(words_of(found[1]))
 
 
 def _is_of_things(behind: str) -> bool:
-    """Whether what was counted is no step: ``[###---] 64/1180 frames (5.4%)``."""
+    """Whether a count is of something other than steps: ``[###---] 64/1180 frames (5.4%)``."""
     found = _THINGS.match(behind)
     return found is not None and found[1].lower() not in _STEPS and not is_measure(found[1])
 
 
 def _stands_alone(pairs: Sequence[Pair]) -> bool:
-    """Whether the second number is a bare count right behind the first: ``12 3400 loss=0.5``."""
+    """Whether the second number is a bare count right after the first: ``12 3400 loss=0.5``."""
     if len(pairs) < 2 or (len(pairs) > 2 and not pairs[2].key):
         return False
     pair = pairs[1]
@@ -341,7 +344,7 @@ def _stands_alone(pairs: Sequence[Pair]) -> bool:
 
 
 def _tells_both(pairs: Sequence[Pair]) -> bool:
-    """Whether a line has values of training and of an evaluation, each called so: that of an epoch, as a rule."""
+    """Whether a line names values of both training and an evaluation: as a rule it sums up an epoch."""
     return {NameScope.TRAIN, NameScope.EVAL} <= {pair.scope for pair in pairs if pair.key}
 
 

@@ -1,4 +1,7 @@
-"""What readers of logs and metric files hand out, and numbers as programs print them. Unknown is None, never 0."""
+"""The data types that readers of logs and metric files produce, and the parsing of printed numbers.
+
+Unknown is None, never 0.
+"""
 
 from __future__ import annotations
 
@@ -19,34 +22,34 @@ class Phase(StrEnum):
 
 
 class Counters(NamedTuple):
-    """Where the run stands, as printed: no shift between counting from 0 and from 1."""
+    """The position of the run, as printed: never converted between counting from 0 and from 1."""
 
     epoch: Number | None = None
     epochs: Number | None = None
     step: Number | None = None
-    """Steps of the whole run."""
+    """Counted over the whole run."""
     steps: Number | None = None
     epoch_step: Number | None = None
-    """Steps (batches, or samples where the program prints those) of this epoch."""
+    """Counted within the epoch, in batches, or in samples if the program prints those."""
     epoch_steps: Number | None = None
 
     @property
     def shown_step(self) -> Number | None:
-        """The finest counter there is: of the run, else of the epoch."""
+        """The step of the run, or else that of the epoch."""
         return self.step if self.step is not None else self.epoch_step
 
     @property
     def shown_steps(self) -> Number | None:
-        """The plan that belongs to ``shown_step``."""
+        """The total that belongs to ``shown_step``."""
         return self.steps if self.step is not None or self.epoch_step is None else self.epoch_steps
 
     @property
     def positioned(self) -> bool:
-        """Whether they say where the run stands, not only how far it is to go."""
+        """Whether they hold a position, not just totals."""
         return self.epoch is not None or self.shown_step is not None
 
     def or_else(self, held: Counters) -> Counters:
-        """These counters; those that are unknown as ``held`` has them. A total that they have left behind is none."""
+        """Return these counters, with unknown ones taken from ``held``; an inherited total they exceed is dropped."""
         if self == NOWHERE:
             return held
         found = Counters(*[held[at] if own is None else own for at, own in enumerate(self)])
@@ -57,11 +60,11 @@ class Counters(NamedTuple):
         return found
 
     def run_step(self, first_epoch: int = 0, epoch_length: Number | None = None) -> float | None:
-        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told.
+        """Return the steps since the start of the run, even if the count restarts with each epoch; None if unknown.
 
         Args:
-            first_epoch: the number that this program gives its first epoch.
-            epoch_length: steps of an epoch, for where none are planned.
+            first_epoch: the number that the program gives its first epoch, 0 or 1.
+            epoch_length: steps per epoch, used if ``epoch_steps`` is unknown.
         """
         if self.step is not None:
             return float(self.step)
@@ -79,24 +82,24 @@ NOWHERE = Counters()
 
 
 class Priority(IntEnum):
-    """Who is asked first whether a line or a file is of its format; within one priority the names decide."""
+    """The order in which formats are tried on a line or a file; formats of one priority are tried by name."""
 
     DECLARED = 0
-    """The pattern of a profile."""
+    """A pattern from a profile."""
     EXACT = 10
-    """Nothing else looks like it: the notation of one program, the signature of a file."""
+    """Cannot be mistaken for anything else: the notation of one program, the signature of a file."""
     SHARED = 50
-    """A notation of many programs: tables, dictionaries, progress bars, CSV."""
+    """A notation that many programs share: tables, dictionaries, progress bars, CSV."""
     SENTENCE = 70
-    """A number within words: "learning rate reduced to 1e-4"."""
+    """A number within a sentence: "learning rate reduced to 1e-4"."""
     GENERAL = 90
-    """What reads all that nothing else has claimed."""
+    """Reads whatever no other format has claimed."""
 
 
 def series_name(loss_name: str, counters: Counters) -> str:
-    """The name of a series of losses: readings with the same name and the same counters on their line are one.
+    """Return the name of a loss series: readings with the same loss name and the same kinds of counters form one.
 
-    ``loss@s`` is the loss printed beside a step, ``loss@e`` that beside an epoch: one log may hold both, and only one
+    ``loss@s`` is the loss printed beside a step, ``loss@e`` the one beside an epoch: a log may hold both, and only one
     of them is charted.
     """
     marks = (("e", counters.epoch), ("s", counters.step), ("b", counters.epoch_step))
@@ -105,10 +108,10 @@ def series_name(loss_name: str, counters: Counters) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LineReading:
-    """What one line or record says, before it is placed in a run: what grammars hand out.
+    """What one line or record says, before it is placed in a run; this is what grammars return.
 
-    `training` and `evaluation` make the two usual ones. Only ``grammar`` is needed: whatever a line does not say stays
-    as it is.
+    `training` and `evaluation` create the two usual kinds. Only ``grammar`` is required: leave out what the line does
+    not say.
     """
 
     grammar: str
@@ -116,62 +119,62 @@ class LineReading:
     counters: Counters = NOWHERE
     phase: Phase = Phase.TRAIN
     loss: float | None = None
-    """The training loss; never one of an evaluation."""
+    """The training loss, never an evaluation loss."""
     loss_name: str = ""
-    """What the line calls it: ``loss`` stands for the whole, ``ctc_loss`` may be a part (`names.classify`)."""
+    """Its name on the line: ``loss`` is the total loss, ``ctc_loss`` may be a part (`names.classify`)."""
     learning_rate: float | None = None
     rate_name: str = ""
-    """What the line calls it, where it may be that of a part: ``width_lr``."""
+    """The name of the learning rate on the line, which may be that of one parameter group: ``width_lr``."""
     throughput: float | None = None
     """Per second, in the unit of ``throughput_unit``."""
     throughput_unit: str = ""
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Every value of training by the name as printed, the loss among them: what is not in here has no chart."""
+    """Every training value by its printed name, the loss included; only values in here are charted."""
     eval_metrics: Mapping[str, float] = field(default_factory=dict)
-    """Every value of an evaluation by the name as printed."""
+    """Every evaluation value by its printed name."""
     series: str = ""
-    """Which series of the log the loss belongs to (`series_name`); empty without a loss."""
+    """The series that the loss belongs to (`series_name`); empty without a loss."""
     bar: bool = False
-    """True for a progress bar's frame: drawn again and again, its counters stand for the bar's own loop."""
+    """True for a frame of a progress bar: it is redrawn many times, and its counters are those of the bar's loop."""
     rank: int = 0
-    """How sure it is that a bar is the training loop's: the highest wins, 3 where it shows a training loss."""
+    """How likely a bar is the training loop's: the highest wins, 3 if it shows a training loss."""
     plan: bool = False
-    """True for a banner or a setting: it plans (totals, initial learning rate) and counts nothing."""
+    """True for a banner or a setting: it gives totals or an initial learning rate, but no position."""
     steps_name: str = ""
-    """What a plan calls its steps: ``total_steps``, ``iterations``."""
+    """The name that a plan gives its steps: ``total_steps``, ``iterations``."""
     told_step: Number | None = None
-    """The step of the run that an epoch's bar names behind itself (``7/100 [.., step=307]``), which it is not."""
+    """The step of the run if an epoch's bar prints it in its postfix: ``7/100 [.., step=307]``."""
     brief: bool = False
-    """True for the last frame of a bar without a word on what it counts that was full in a moment."""
+    """True for the last frame of a bar that does not say what it counts and was full within a moment."""
     running: bool = False
-    """True when a bar's loss is an average that runs through the epoch: one reading per epoch, the last drawn."""
+    """True if a bar's loss is a running average over the epoch: one reading per epoch, the last one drawn."""
     certain: bool = False
-    """True when the line itself says that its loss is of training. Any other loss below the banner of an evaluation
-    ("Validating ...") is taken for the evaluation's."""
+    """True if the line itself says that its loss is a training loss. Any other loss below the banner of an evaluation
+    ("Validating ...") is taken for an evaluation loss."""
     declared: bool = False
-    """True when the names are those of columns of measured values, among which settings are none."""
+    """True if the names are column headings of measured values, so that none of them is a setting."""
     of_samples: bool = False
-    """True when the steps of the epoch are samples."""
+    """True if ``epoch_step`` counts samples."""
     under_way: tuple[Number, Number] | None = None
-    """Of how many batches out of how many an evaluation tells what it has measured so far: no result yet."""
+    """Batches done and batches in total of an evaluation that has not finished: its values are no result yet."""
     epoch_done: bool = False
-    """True when the record says that the epoch it names is over."""
+    """True if the record says that the epoch it names is over."""
     part: bool = False
-    """True when the loss is one part of several that none stands for: drawn by its own name, never as "loss"."""
+    """True if the loss is one of several parts without a total: charted under its own name, never as "loss"."""
     group: str = ""
     """The word in front of the names, which may say whose values they are: ``Seen: acc: 0.9``."""
     bare: bool = False
-    """True when the loss is called after its data alone ("train"): what it does tells whether it is one."""
+    """True if the loss is named after its data alone ("train"): only its course shows whether it is a loss."""
     of_trainings: bool = False
-    """True when the epoch is a round of many trainings, each of which counts from its start again."""
+    """True if the epoch is a round of many trainings, each of which counts from its own start."""
     unnamed: bool = False
-    """True when nothing on the line calls its epoch one: steps of the run may be counted like that as well."""
+    """True if the line does not call its epoch an epoch, so that it may count steps of the run instead."""
     restart: bool = False
-    """True when the record can only be the first of a new run (a repeated table header, a banner)."""
+    """True if the record can only be the first of a new run (a repeated table header, a banner)."""
 
     @property
     def says_nothing(self) -> bool:
-        """Whether neither a value nor a counter is in it."""
+        """True if it holds neither a value nor a counter."""
         told = self.loss is not None or self.learning_rate is not None or self.throughput is not None
         return not (told or self.metrics or self.eval_metrics or self.epoch_done or self.counters != NOWHERE)
 
@@ -186,7 +189,7 @@ class LineReading:
         metrics: Mapping[str, float] | None = None,
         learning_rate: float | None = None,
     ) -> LineReading:
-        """A line that is of training beyond doubt, with its loss and other ``metrics``."""
+        """Create the reading of a line that is certainly of training, with its loss and other ``metrics``."""
         return cls(
             grammar,
             counters,
@@ -200,87 +203,87 @@ class LineReading:
 
     @classmethod
     def evaluation(cls, grammar: str, metrics: Mapping[str, float]) -> LineReading:
-        """A line with values of an evaluation; its counters may be those of its own loop, so they are left out."""
+        """Create the reading of an evaluation's line, without counters: they may be those of the evaluation's loop."""
         return cls(grammar, phase=Phase.EVAL, eval_metrics=metrics, declared=True)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One reading placed in its run: what a live monitor follows."""
+    """One reading placed in its run; this is what a live monitor follows."""
 
     run: int
-    """Number of the run within the log, from 0: several launches may share a file."""
+    """Index of the run within the log, from 0: several launches may share a file."""
     counters: Counters
     phase: Phase
     loss: float | None
-    """Training loss; never a loss of an evaluation."""
+    """The training loss, never an evaluation loss."""
     learning_rate: float | None
     throughput: float | None
     metrics: Mapping[str, float]
     eval_metrics: Mapping[str, float]
     series: str
-    """Name of the series of ``loss``. A log may hold several (per batch, per epoch); `LogReader.primary` names the one
-    to chart."""
+    """The series of ``loss``. A log may hold several (per batch, per epoch); `LogReader.primary` names the one to
+    chart."""
     format: str
     part: bool = False
-    """Whether ``loss`` is one part of several, none of which is "the loss"."""
+    """True if ``loss`` is one of several parts, none of which is "the loss"."""
     first_epoch: int = 0
-    """What this run calls its first epoch."""
+    """The number that this run gives its first epoch, 0 or 1."""
     epoch_done: bool = False
-    """Whether the epoch of ``counters`` is over and no other has begun."""
+    """True if the epoch of ``counters`` is over and no other has begun."""
     epoch_length: Number | None = None
-    """Steps of an epoch as far as one was seen to go, for an axis; nobody planned them."""
+    """Steps per epoch as observed, not as printed; for the axis of a chart."""
     of_samples: bool = False
-    """Whether the steps of the epoch are samples: an axis, but no steps of the run."""
+    """True if ``epoch_step`` counts samples: usable as an axis, but not as steps of the run."""
     of_trainings: bool = False
-    """Whether epochs are rounds of many trainings."""
+    """True if epochs are rounds of many trainings."""
     undescribed: bool = False
-    """Whether its counters are those of a bar without a loss that does not say what it counts."""
+    """True if the counters are those of a bar that shows no loss and does not say what it counts."""
     passes: int = 0
-    """How often a bar was filled before, where no epoch is told."""
+    """How many times a bar was filled before, if no epoch is printed."""
     time: float | None = None
-    """When it was measured, Unix seconds, where the file tells it."""
+    """When it was measured, in Unix seconds; None if the file does not say."""
     verbatim: bool = False
-    """Whether ``metrics`` holds every value but the loss and the learning rate, each under the name of its curve."""
+    """True if all values except the loss and the learning rate are in the metrics, under the names of their curves."""
 
     @property
     def run_step(self) -> float | None:
-        """Steps since the start of the run, also where each epoch counts anew; None when that cannot be told."""
+        """Steps since the start of the run, even if the count restarts with each epoch; None if unknown."""
         step = self.counters.run_step(self.first_epoch, self.epoch_length)
         return step if step is None else step + self.passes * (self.counters.epoch_steps or 0)
 
     @property
     def newest(self) -> MetricPoint:
-        """Itself; see `PointColumns`."""
+        """The point itself, for symmetry with `PointColumns`."""
         return self
 
     @property
     def epoch(self) -> Number | None:
-        """The epoch as printed."""
+        """The epoch, as printed."""
         return self.counters.epoch
 
     @property
     def step(self) -> Number | None:
-        """The finest step counter as printed."""
+        """The step of the run, or else that of the epoch, as printed."""
         return self.counters.shown_step
 
 
 @dataclass(frozen=True, slots=True)
 class PointColumns:
-    """Many readings of one series that simply go on, as columns of equal length."""
+    """Many consecutive points of one series, as columns of equal length."""
 
     newest: MetricPoint
-    """The last of them."""
+    """The last of the points."""
     steps: Sequence[float] | None
-    """Of the whole run; None where nothing tells them."""
+    """Counted over the whole run; None if unknown."""
     epochs: Sequence[float]
-    """NaN for what is unknown."""
+    """NaN where unknown."""
     losses: Sequence[float]
     rates: Sequence[float] | None
     values: Mapping[str, Sequence[float]]
-    """Every named value, those of evaluations too."""
+    """Every named value, of training and of evaluations."""
     times: Sequence[float] | None = None
-    """When they were measured, Unix seconds; None where the file does not tell."""
+    """When the values were measured, in Unix seconds; None if the file does not say."""
 
 
 Point = MetricPoint | PointColumns
@@ -288,7 +291,7 @@ Point = MetricPoint | PointColumns
 
 @dataclass(frozen=True, slots=True)
 class LossSummary:
-    """A training-loss series in three figures, of the last run in the log."""
+    """The training loss of the last run in the log: first value, last value, number of values."""
 
     first: float
     last: float
@@ -296,25 +299,25 @@ class LossSummary:
 
 
 class Standing(NamedTuple):
-    """Where a run stands as a whole, as far as its log says so."""
+    """The state of a run as a whole, as far as its log reveals it."""
 
     device: str | None = None
-    """What it trains on: ``cpu``, ``mps``, ``cuda:0``; ``gpu`` where no more is said."""
+    """What it trains on: ``cpu``, ``mps``, ``cuda:0``; ``gpu`` if the log is no more specific."""
     done: bool = False
-    """The training is over, by a line that says so or because all that was planned is done."""
+    """True if a line says that the training is over, or everything planned is done."""
     failure: str | None = None
     """The exception that the log ends with, as printed."""
     planned_steps: Number | None = None
-    """The steps of the whole training, where a line calls them the total."""
+    """The steps of the whole training, if a line calls them the total."""
 
 
 UNTOLD = Standing()
-"""Nothing is said of the run as a whole."""
+"""Nothing is known of the run as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedLog:
-    """What a whole log or metric file says; of several runs in one file, the last."""
+    """The summary of a log or metric file; if it holds several runs, of the last one."""
 
     format: str | None = None
     epoch: Number | None = None
@@ -327,10 +330,10 @@ class ParsedLog:
     throughput: float | None = None
     runs: int = 0
     of_samples: bool = False
-    """Whether ``step`` and ``steps`` are samples of an epoch."""
+    """True if ``step`` and ``steps`` count samples of an epoch."""
     standing: Standing = UNTOLD
     read_in_part: str | None = None
-    """What a reader stumbled over."""
+    """What was not read of the file, in words; None if everything was."""
 
 
 _MULTIPLIERS = {"k": 1_000, "m": 1_000_000, "b": 1_000_000_000, "g": 1_000_000_000}
@@ -338,7 +341,7 @@ _SPECIAL = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 def parse_number(text: str) -> Number | None:
-    """``text`` as an int if it is printed as one (``1,234`` too), else as a float; None if it is no number."""
+    """Return ``text`` as an int if it is printed as one (``1,234`` too), else as a float; None if not a number."""
     if len(text) > 64 or "_" in text:
         return None
     try:
@@ -357,7 +360,7 @@ def parse_number(text: str) -> Number | None:
 
 
 def parse_count(text: str, suffix: str = "") -> Number | None:
-    """A counter such as ``1,234``, ``1K`` or ``2.5M``; a whole result is an int."""
+    """Parse a counter such as ``1,234``, ``1K`` or ``2.5M`` (an int: 2,500,000); None if it is not a finite number."""
     value = parse_number(text)
     if value is None or not math.isfinite(value):
         return None
@@ -366,9 +369,9 @@ def parse_count(text: str, suffix: str = "") -> Number | None:
 
 
 def as_number(value: object) -> Number | None:
-    """A number from what JSON, CSV or a Python literal holds (numbers, quoted numbers); None for anything else.
+    """Return a value of JSON, CSV or a Python literal as a number, quoted or not; None for anything else.
 
-    JSON's integers have any length; what no counter of 64 bits holds is none.
+    JSON integers may have any length: one that does not fit a signed 64-bit integer gives None.
     """
     if isinstance(value, str):
         value = parse_number(value)
@@ -378,6 +381,6 @@ def as_number(value: object) -> Number | None:
 
 
 def as_float(value: object) -> float | None:
-    """Like `as_number`, but always a float."""
+    """Like `as_number`, but return a float."""
     number = as_number(value)
     return None if number is None else float(number)

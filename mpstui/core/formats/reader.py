@@ -1,4 +1,4 @@
-"""The reader of training logs: bytes in, points out, whatever program wrote them."""
+"""The log reader: the bytes of any program's training log in, metric points out."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _WHOLE_SENTENCE = re.compile(r"\d\.\d{1,20}\.\Z")
 _NUMBERS = re.compile(r"(?<![\w.])\d[\d.]{0,30}")
 _TRAILING_NUMBER = re.compile(r"(\d)(\.\d+)?\Z")
 MAX_LINE = 16384
-"""Characters of a frame that are read; what real programs print on one line is far shorter."""
+"""Characters of a frame that are read; real programs print far shorter lines."""
 
 
 class LogReader:
-    """Follows one log: ``feed`` bytes as they arrive, in chunks of any size, and get the points they complete.
+    """Follows one log: ``feed`` it bytes as they arrive, in chunks of any size; it returns the points they complete.
 
-    Holds no text beyond an unfinished line (64 KB at most); state is bounded whatever the log's length. The points do
-    not depend on how the bytes were cut. Not thread-safe.
+    Buffers no text beyond an unfinished line (64 KB at most); its state is bounded however long the log is. The points
+    do not depend on how the bytes are split into chunks. Not thread-safe.
     """
 
     def __init__(
@@ -52,13 +52,16 @@ class LogReader:
         steps: int | None = None,
         epoch_length: Number | None = None,
     ) -> None:
-        """``grammars`` makes a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``.
+        """Create a reader for one log.
 
-        ``from_zero``: an earlier log of the same training called its first epoch 0. ``epoch_length``: it counted so
-        many steps anew in each epoch. ``steps``: of the whole run, where that is known from elsewhere.
+        Args:
+            grammars: returns a fresh set; a profile's pattern goes first: ``[Declared(pattern), *all_grammars()]``.
+            from_zero: an earlier log of the same training numbered its epochs from 0.
+            steps: total steps of the run, if known from elsewhere.
+            epoch_length: steps per epoch in an earlier log that restarted its step count with each epoch.
         """
         self.failure: str | None = None
-        """The first grammar that raised, and what; it is not asked again."""
+        """The first grammar that raised an exception, and the exception; that grammar is not used again."""
         self._splitter = FrameSplitter()
         self._all_grammars = grammars
         self._broken: set[type[LineGrammar]] = set()
@@ -73,7 +76,7 @@ class LogReader:
         self._rank0 = False
         self._facts, self._openings = Facts(), Openings()
         self._like = ""
-        """The last line with a loss."""
+        """The newest line with a loss."""
         self._decimals = -1
         self._exponent = False
         self._silent = SilentKinds()
@@ -94,19 +97,19 @@ class LogReader:
         )
 
     def feed(self, data: bytes) -> list[MetricPoint]:
-        """The points that ``data`` completes, in order."""
+        """Return the points that ``data`` completes, in order."""
         return self._each(self._splitter.feed(data))
 
     def take(self, data: bytes) -> list[Point]:
-        """Like ``feed``, many times as fast on large pieces: the points of lines of one shape come as columns."""
+        """Like ``feed`` but many times faster on large chunks: lines of one shape are returned as columns."""
         return self._bulk.feed(self._splitter.feed(data))
 
     def close(self) -> list[MetricPoint]:
-        """The points of an unfinished last line, if it cannot be the half of one."""
+        """Return the points still pending, and those of an unfinished last line unless it may have been cut short."""
         frames, last = self._splitter.close()
         points = self._each(frames)
         text = strip_controls(decode_line(last)).rstrip()
-        # Whole lines end like a record, or with as many decimals as the last one.
+        # A complete line ends like a record, or with as many decimals as the last one.
         like_the_last = 0 < self._decimals <= _decimals(text) or (self._exponent and _EXPONENT.search(text[-5:]))
         like_the_last = like_the_last and len(_NUMBERS.findall(strip_prefix(text))) >= len(_NUMBERS.findall(self._like))
         if text.endswith(("]", "}", ")", "%")) or like_the_last or _WHOLE_SENTENCE.search(text[-40:]):
@@ -120,32 +123,32 @@ class LogReader:
 
     @property
     def primary(self) -> str | None:
-        """The name of the loss series to chart (`MetricPoint.series`); may change while several are told apart, and is
-        empty where none of several is the main one."""
+        """The name of the loss series to chart (`MetricPoint.series`). It may change while rival series are compared,
+        and is empty if none of them is the main one."""
         return self._tracker.primary
 
     @property
     def epoch_length(self) -> Number | None:
-        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        """Steps per epoch as observed, if the step count restarts with each epoch and no line gives a total."""
         return self._tracker.epoch_length
 
     def summary(self) -> ParsedLog:
-        """What the log says so far, of its newest run."""
+        """Return a summary of the newest run in the log so far."""
         return replace(self._tracker.summary(), read_in_part=self.in_part)
 
     @property
     def in_part(self) -> str | None:
-        """What of the log was not read, in words; None where all was."""
+        """What was not read of the log, in words; None if everything was."""
         parts = [self.failure, passed_over(self._bulk.choice.passed_over, self._too_long + self._splitter.too_long)]
         return "; ".join(filter(None, parts)) or None
 
     @property
     def standing(self) -> Standing:
-        """Where the newest run stands as a whole."""
+        """The state of the newest run as a whole."""
         return self._tracker.standing
 
     def _examine_line(self, line: bytes) -> Examined:
-        """What a frame says; nothing is placed yet."""
+        """Return what a frame says, without placing it in a run."""
         if not line or len(line) > PENDING_LIMIT:
             self._too_long += bool(line)
             return NOTHING
@@ -162,18 +165,18 @@ class LogReader:
 
     @property
     def _at_rest(self) -> bool:
-        """Whether no line above the next one changes what that says."""
+        """True if nothing in the lines so far changes the meaning of the next one."""
         return self._facts.at_rest and not self._source.left and not self._prose.goes_on
 
     @property
     def _is_settled(self) -> bool:
-        """Whether the next line means what it says by itself, unless others like it wait."""
+        """True if the next line can be read by itself, unless lines like it are waiting."""
         if any(grammar.is_open for grammar in self._opening):
             return False
         return self._at_rest and self._prose.at_rest and not self._options.has_words
 
     def _alone(self, line: str) -> Sequence[LineReading] | None:
-        """What a line says by itself, asked of grammars that have seen nothing else; None when it may depend."""
+        """Read a line without context, with grammars that have seen no other; None if its meaning may depend on it."""
         if self._is_foreign(line) or (not self._rank0 and _OTHER_RANK.match(line)):
             return None
         if is_drawn(line):
@@ -189,7 +192,7 @@ class LogReader:
                 fresh = type(grammar)()
                 fresh.read(stripped)
                 if vars(fresh) != vars(grammar):
-                    return None  # it remembers more than the newest of such lines
+                    return None  # the grammar remembers more than the newest line of this kind
         readings, waits = self._counted.alone(stripped, readings)
         if waits or not any(map(is_placed, readings)):
             told = Options(set())
@@ -200,7 +203,7 @@ class LogReader:
         return readings
 
     def _follow(self, lines: Sequence[tuple[LineShape, bytes]]) -> None:
-        """Lines were read by their shape."""
+        """Take note of lines that were read by their shape."""
         self._followed.take(lines)
         if self._followed.are_many:
             self._show_followed()
@@ -209,14 +212,14 @@ class LogReader:
             self._note_loss(loss[0].template, text_of(loss[1]))
 
     def _show_followed(self) -> None:
-        """Let what goes on over lines see those that were read by their shape."""
+        """Show lines that were read by their shape to the parts that keep state from line to line."""
         self._followed.show(
             self._options, self._openings, self._grammars, lambda one, line: self._read_line([one], line)
         )
 
     def _examine(self, text: str) -> Examined:
         if len(text) > MAX_LINE:
-            text = text[:MAX_LINE].rpartition(" ")[0]  # not half a number
+            text = text[:MAX_LINE].rpartition(" ")[0]  # never cut a number in half
         text = strip_controls(text)
         if not text or text.isspace():
             return NOTHING
@@ -238,10 +241,10 @@ class LogReader:
         found = self._options.as_meant(line, found)
         found = self._prose.read(line, found)
         if fact is not None and fact.device and self._prose.goes_on:
-            fact = fact._replace(device="")  # of a source: ``torch.device("cuda:0")``
+            fact = fact._replace(device="")  # source code: ``torch.device("cuda:0")``
         claimed = found is not None or drawn
         placed = drawn or (found is not None and any(map(is_placed, found)))
-        # What a grammar takes in without a word is part of what it will tell.
+        # A line that a grammar claims without a reading belongs to a record that it is still collecting.
         self._options.read(line, found or (), placed=placed or found == ())
         if not placed:
             fact = self._openings.note(line, fact)
@@ -250,7 +253,7 @@ class LogReader:
             phase = announced(line) if line and not listed else None
             if phase is not None and phase.repeats and self._prose.goes_on:
                 phase = None  # ``**Final answer:**``
-            if phase is not None:  # what waits for others like it was told before
+            if phase is not None:  # the lines that wait were printed above it
                 readings += self._counted.release()
             return Examined(readings, phase, line, fact, claimed)
         self._sizes.interrupt()
@@ -258,18 +261,18 @@ class LogReader:
         return Examined([*readings, *found], phase, line, fact, claimed, earlier, held_back)
 
     def _general(self, line: str) -> Sequence[LineReading] | None:
-        """What any program's line says by itself."""
+        """Read a line without context."""
         return self._read_line(self._probes, line)
 
     def _bars(self, text: str, readings: list[LineReading], grammars: Sequence[LineGrammar]) -> str:
-        """Read the bars of a frame and return the text behind them."""
+        """Append the readings of the progress bars in ``text`` to ``readings``; return the text after the last bar."""
         position = 0
         for frame in find_bars(text):
             position = frame.end
             for grammar in grammars:
                 try:
                     reading = grammar.read_bar(frame)
-                except Exception as error:  # noqa: BLE001 - as above
+                except Exception as error:  # noqa: BLE001 - as in _read_line
                     reading = None
                     self._do_without(grammar, error)
                 if reading is not None:
@@ -278,14 +281,14 @@ class LogReader:
         return text[position:]
 
     def _read_line(self, grammars: Sequence[LineGrammar], line: str) -> Sequence[LineReading] | None:
-        """The answer of the first grammar that claims the line, with what the line says of the end of an epoch."""
+        """Return the readings of the first grammar that claims the line, marked where the line ends an epoch."""
         for grammar in grammars:
-            # A plain loop: this runs for every grammar on every line, where a generator costs ten times the search.
+            # A plain loop: this runs for every grammar on every line, and a generator costs ten times the search.
             for needle in grammar.needles or _EVERY_LINE:
                 if needle in line:
                     try:
                         readings = grammar.read(line)
-                    except Exception as error:  # noqa: BLE001 - anybody's grammar, over anybody's text
+                    except Exception as error:  # noqa: BLE001 - a third-party grammar may raise anything
                         readings = None
                         self._do_without(grammar, error)
                     if readings is not None:
@@ -294,7 +297,7 @@ class LogReader:
         return with_end(line, None)
 
     def _do_without(self, failed: LineGrammar, error: Exception) -> None:
-        """A grammar that raises costs itself alone, from here on."""
+        """Stop using a grammar that has raised an exception; the others carry on."""
         self.failure = self.failure or f"grammar {failed.name!r}: {type(error).__name__}: {error}"
         self._broken.add(type(failed))
         self._grammars = [grammar for grammar in self._grammars if type(grammar) not in self._broken]
@@ -303,7 +306,7 @@ class LogReader:
         self._opening = _opening(self._grammars)
 
     def _forget(self) -> None:
-        """Forget what the lines above have begun: a table, a dictionary, a traceback."""
+        """Forget anything that earlier lines have begun: a table, a dictionary, a traceback."""
         self._grammars = [grammar for grammar in self._all_grammars() if type(grammar) not in self._broken]
         self._bar_grammars, self._opening = _bar_readers(self._grammars), _opening(self._grammars)
         self._source = SourceLines()
@@ -311,7 +314,7 @@ class LogReader:
         self._interrupt()
 
     def _interrupt(self) -> Sequence[MetricPoint]:
-        """End what lines in a row have begun; the points of those that have waited for others like them."""
+        """End whatever consecutive lines have begun; return the points of lines that were waiting for others."""
         self._options.interrupt()
         self._prose.interrupt()
         self._sizes.interrupt()
@@ -333,14 +336,14 @@ class LogReader:
         return points
 
     def _note_loss(self, reading: LineReading, line: str) -> None:
-        """A line with a loss: a last one without its end is compared with it."""
+        """Remember a line with a loss: `close` compares an unfinished last line with it."""
         decimals = _decimals(line)  # none behind a bar, but Keras draws its own in the line
         self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
         self._exponent = _EXPONENT.search(line.rstrip()[-5:]) is not None
         self._like = line
 
     def _is_foreign(self, text: str) -> bool:
-        """Footers of other tools, exceptions, and what ranks other than the first repeat."""
+        """Whether a line is a footer of another tool, an exception, or the output of a rank other than the first."""
         start = text.lstrip()
         if start.startswith("wandb:") or is_failure(text) or ("HTTP/" in start and _REQUEST.search(start)):
             return True
@@ -356,7 +359,7 @@ def _bar_readers(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
 
 
 def _opening(grammars: Sequence[LineGrammar]) -> list[LineGrammar]:
-    """Those of which something may go on over lines."""
+    """The grammars whose records may span several lines."""
     return [grammar for grammar in grammars if type(grammar).is_open is not LineGrammar.is_open]
 
 
