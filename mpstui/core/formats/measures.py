@@ -1,4 +1,4 @@
-"""What a name alone says of its value: a measure of the model, something of the machine, or nobody knows."""
+"""What a name alone says about its value: a measure of the model, a figure of the machine, a setting, or nothing."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from .vocabulary import (
 )
 
 _TOLD = ("cfg.", "CFG.", "config.", "args.", "opt.", "hparams.", "hyp.", "params.")
-"""In front of what a program was told: ``cfg.max_len``."""
+"""Prefixes of settings: ``cfg.max_len``."""
 _PARAMETER = re.compile(r"\w\.(?:weight|bias)(?![a-z])")
-"""``encoder.rnn.weight_hh_l0``: of the model."""
+"""A parameter of the model: ``encoder.rnn.weight_hh_l0``."""
 _OF_DATA = TRAIN_WORDS | EVAL_WORDS
 _ABBREVIATIONS = ("PER", "IS")
-"""A rate of errors and the inception score, which are words of sentences too."""
+"""An error rate and the inception score, which are also common words in a sentence."""
 _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
-"""Exact match, the share of answers that are right to the letter; in small letters it is a word of Portuguese."""
+"""Exact match, the share of answers that are exactly right; in lower case it is a Portuguese word."""
 _AT_A_RANK = re.compile(r"(?:\A|[\s_/])(?![CGNT]PU)[A-Z]{1,4}@\d{1,4}\Z")
-"""``H@10``, ``P@5``, ``HR@20``: what is found among the first so many; ``GPU@0`` is one of several."""
+"""Measures of the first so many results: ``H@10``, ``P@5``, ``HR@20``; ``GPU@0`` is a device."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
-"""Behind the name of a time: ``bwd(ms)``."""
+"""At the end of the name of a time: ``bwd(ms)``."""
 _T_OF_WORK = re.compile(
     r"[tT]_(?:sampl|updat|eval|forward|backward|fwd|bwd|data|batch|load|iter|total|infer|fetch|optim|comm|rollout|env)[a-z]{0,8}"
 )
-"""``T_sample``, ``t_forward``: how long one took; ``t_loss`` is a loss."""
+"""The time that a kind of work takes: ``T_sample``, ``t_forward``; ``t_loss`` is a loss."""
 _GROUP_OF_TIMES = re.compile(r"(?:time|timer|timing)s?(?:_\w{1,20})?/")
-"""In front of what takes so long: ``timing_s/reward``."""
+"""Prefixes of times: ``timing_s/reward``."""
 _OF_TWO_WORDS = frozenset(
     {
         ("correlation", "coefficient"),
@@ -64,9 +64,9 @@ _OF_TWO_WORDS = frozenset(
         ("win", "rate"),
     }
 )
-"""Measures of which no word alone is one."""
+"""Measures whose words are no measures by themselves."""
 _SO_FAR = ("so", "far")
-"""Without the word before, a rate of false acceptances."""
+"""By itself, ``far`` is the false acceptance rate."""
 _SECONDS_PER = re.compile(r"(?i)(?:\A|[\s_(])(?:m?s|secs?|seconds)/[a-z]{1,8}\)?\Z")
 """At the end of the name of a time: ``s/b``, ``ms/batch``."""
 _UNITS = (" in nats", " in bits")
@@ -75,40 +75,40 @@ _PER_SECOND = re.compile(r"(?i)(?:/|[ _]per[ _]?|Per)s(?:ec(?:ond)?)?\b")
 
 @lru_cache(maxsize=4096)
 def is_measure(text: str) -> bool:
-    """Whether a name is that of a measure of a model (``test_acc``), not of a setting (``acc_threshold``)."""
+    """Whether a name is a measure of a model (``test_acc``), not a setting (``acc_threshold``)."""
     words = [word for before, word in pairwise(["", *words_of(text)]) if word != "best" and (before, word) != _SO_FAR]
     own = [word for word in words if word not in _OF_DATA]
     ranked = bool(own) and own[0] in RANKED and (len(own) > 1 or own[0] not in NUMBERED)
     if text.startswith("rewards/"):
-        return True  # one of several functions that give them
+        return True  # one of several reward functions
     if is_retrieval(text) or text.endswith("PER") or DETECTION.fullmatch(text.rpartition(" ")[2]):
         return True
     if ranked and all(word.isdigit() for word in own[1:]):
-        return True  # ``mAP@50``, ``Test hits@10``, ``top 5``; a ``feature_map`` and ``top_k`` are none
+        return True  # ``mAP@50``, ``Test hits@10``, ``top 5``, but not ``feature_map`` or ``top_k``
     measures = MEASURES.intersection(words) or MEASURES.intersection(map(_without_number, words))
     if not _OF_TWO_WORDS.isdisjoint(pairwise(words)) or words[-1:] == ["exact"]:
         return True
     if _ABBREVIATED.search(text) is not None or _AT_A_RANK.search(text) is not None:
         return True
-    recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is
+    recorded = measures == {"rec"} and words[-1] in COUNTED  # ``rec_iter``: how often something is recorded
     return bool(measures) and not recorded and NO_MEASURE.isdisjoint(words)
 
 
 def _without_number(word: str) -> str:
-    """``recall`` of ``recall5``."""
+    """Return ``recall`` for ``recall5``."""
     return word.rstrip("0123456789")
 
 
 @lru_cache(maxsize=4096)
 def is_duration(text: str) -> bool:
-    """Whether a name is that of a time; of the batches of an evaluation nobody follows it."""
+    """Whether a name is the time that something takes."""
     words = words_of(text)
     return not DURATIONS.isdisjoint(words) and not is_loss_of_durations(words)
 
 
 @lru_cache(maxsize=4096)
 def quantity(text: str) -> tuple[str, str]:
-    """On what it was measured (``val``, ``test``, nothing for training), and what: alike for every spelling."""
+    """Return the data that a name is of (``val``, ``test``, "" for training) and the quantity, in one spelling."""
     words = words_of(text)
     kind = "val" if scope_of(words) is NameScope.EVAL else ""
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
@@ -121,16 +121,16 @@ def quantity(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4096)
 def is_never_a_metric(text: str) -> bool:
-    """Whether a name is that of something that a program also prints: the time that is left, a seed, a version."""
+    """Whether a name is no metric whatever its values: a count, the time left, a seed, an option, half a sentence."""
     words = words_of(text)
     counted = bool(words) and words[-1] in COUNTED
-    # Also a final one, which is said once again, and the parameters of what computes one.
+    # Even with a measure in its name, a "final" count only repeats, and "params" are those of what computes it.
     counts = counted and (not is_measure(text) or "final" in words or words[-1] in ("params", "parameters"))
     unknown = not NEVER_A_METRIC.isdisjoint(words) and not is_retrieval(text)
     own = [word for word in words if word not in TRAIN_WORDS and word not in EVAL_WORDS]
     told = text.startswith(_TOLD)
     piece = bool(own) and all(word in NO_NAME for word in own) and not text.endswith(_ABBREVIATIONS)
-    # ``The loss of this prediction is 0.69``; that of this epoch is one.
+    # ``The loss of this prediction is 0.69``; the loss of this epoch is a metric.
     said = any(pair == ("of", "this") for pair in pairwise(words)) and _REPEATED.isdisjoint(words)
     parameter = "." in text and _PARAMETER.search(text) is not None
     return counts or unknown or not words or piece or told or parameter or said
@@ -138,7 +138,7 @@ def is_never_a_metric(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_count_of_evaluation(text: str) -> bool:
-    """Whether a name says which epoch or step was evaluated, or on how much: ``val/epoch``, ``val/num_samples``."""
+    """Whether a name is the epoch, step or data size of an evaluation: ``val/epoch``, ``val/num_samples``."""
     words = words_of(text)
     own = [word for word in words if word not in EVAL_WORDS]
     counted = bool(own) and own[-1] in _PLACES_AND_AMOUNTS
@@ -152,12 +152,12 @@ _NUMBER_OF = {"num", "n", "number", "of", "count", "total", "global"}
 
 @lru_cache(maxsize=4096)
 def is_of_machine(text: str) -> bool:
-    """Whether a name is that of a time, a speed or an amount of memory: what the machine does, not what is learned."""
+    """Whether a name is a time, a speed or an amount of memory: it describes the machine, not the model."""
     words = words_of(text)
     if _GROUP_OF_TIMES.match(text) or _T_OF_WORK.fullmatch(text):
         return True
     if is_measure(text) or (words and words[-1] in MEASURES and words[-1] != "cost"):
-        return False  # ``mem avg. loss``: of what is remembered; ``Time cost`` is a time
+        return False  # ``mem avg. loss`` is a loss, ``Time cost`` is a time
     told = classify(text).role is Role.THROUGHPUT or _PER_SECOND.search(text) is not None
     told = told or (_OF_TIME.search(text) or _SECONDS_PER.search(text)) is not None
     return told or is_duration(text) or not MACHINE_WORDS.isdisjoint(words)
@@ -165,30 +165,29 @@ def is_of_machine(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_setting(text: str) -> bool:
-    """Whether a name is that of what a program is told, by a word in it: ``weight decay``, ``train batch size``."""
+    """Whether a word in a name makes it a setting: ``weight decay``, ``train batch size``."""
     return not (SETTING_WORDS | NEVER_A_METRIC).isdisjoint(words_of(text)) and not is_measure(text)
 
 
 @lru_cache(maxsize=4096)
 def is_plain_measure(text: str) -> bool:
-    """Whether a name is that of a measure and nothing else: ``Test accuracy``, but no ``shipping cost``."""
+    """Whether a name is a measure and nothing else: ``Test accuracy``, but not ``shipping cost``."""
     return is_measure(text) and all(
         word in PLAIN_WORDS or word.isdigit() or len(word) == 1 or word in RANKED for word in words_of(bare_name(text))
     )
 
 
 def bare_name(text: str) -> str:
-    """A name without the unit behind it: ``Log likelihood in nats``."""
+    """Return a name without the unit at its end: ``Log likelihood in nats``."""
     return text.removesuffix(_UNITS[0]).removesuffix(_UNITS[1])
 
 
 @lru_cache(maxsize=4096)
 def best_of(text: str) -> frozenset[str] | None:
-    """The words of what a name says the best value of: ``New best val acc`` is that of ``acc``; None for no best.
+    """Return the words of the quantity of a best value, ``acc`` for ``New best val acc``; None if it is not a best.
 
-    Whose it is does not matter: ``best accuracy of the student``.
-
-    The value before (``prev_loss``) is no curve of its own either.
+    Whose value it is does not matter: ``best accuracy of the student``. A previous value (``prev_loss``) is treated
+    alike: it gets no curve of its own either.
     """
     words = words_of(text)
     if (BEST_WORDS | EARLIER_WORDS).isdisjoint(words):
@@ -199,7 +198,7 @@ def best_of(text: str) -> frozenset[str] | None:
 
 @lru_cache(maxsize=4096)
 def bare_words(text: str) -> frozenset[str]:
-    """The words of a quantity, whichever data it was measured on."""
+    """Return the words of a quantity, without those for the data that it was measured on."""
     return _bare(words_of(text))
 
 
@@ -210,7 +209,7 @@ def _bare(words: list[str]) -> frozenset[str]:
 
 
 def _in_one_spelling(words: list[str]) -> list[str]:
-    """``acc1``, ``Acc@1`` and ``top-1 accuracy`` are one, as are ``loss`` and ``cost``, ``loss_G`` and ``G loss``."""
+    """Unify spellings: ``acc1``, ``Acc@1`` and ``top-1 accuracy``, ``loss`` and ``cost``, ``loss_G`` and ``G loss``."""
     text = f" {' '.join(words)} "
     for spelt_out, short in SPELT_OUT:
         text = text.replace(f" {spelt_out} ", f" {short} ")
@@ -230,24 +229,24 @@ def _in_one_spelling(words: list[str]) -> list[str]:
 
 
 def decimals_of(number: float) -> int:
-    """How many decimals a number was printed with, but for zeros at its end; 0 where it has an exponent."""
+    """Return how many decimals a number was printed with, apart from trailing zeros; 0 if it has an exponent."""
     decimals = repr(number).partition(".")[2]
     return len(decimals) if decimals.isdigit() else 0
 
 
 def is_rounded(full: float, printed: float) -> bool:
-    """Whether a number is another one with fewer decimals, enough of them for that to be no chance."""
+    """Whether ``printed`` is ``full`` rounded, to enough decimals to rule out coincidence."""
     decimals = decimals_of(printed)
     return decimals > 1 and abs(full - printed) <= 0.51 * 10.0**-decimals
 
 
 def is_same(now: float, before: float | None) -> bool:
-    """Whether a value is told again, perhaps with fewer decimals."""
+    """Whether two values are the same, but for the number of decimals printed."""
     return before is not None and (is_rounded(now, before) or is_rounded(before, now))
 
 
 def looks_measured(value: float) -> bool:
-    """Whether a value has more digits than a person types: settings are round."""
+    """Whether a value has more digits than people type: settings are round numbers."""
     digits = f"{abs(value):.6g}".partition("e")[0].replace(".", "").strip("0")
     return not value.is_integer() and len(digits) >= _MEASURED_DIGITS
 

@@ -1,4 +1,4 @@
-"""The images and texts that metric files hold, as their readers come by them: names, steps and places, in bounds."""
+"""The images and texts found in metric files: their names, steps and locations, in bounded memory."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections import deque
 from ..model.kept import Kept
 
 MOST_KEPT = 5000
-"""Of a run, the newest."""
+"""Per run; the newest are kept."""
 LONGEST_TEXT = 10_000
 MOST_CHARACTERS = 4 << 20
-"""Of all texts and names together."""
+"""In all texts, names and paths of a run together."""
 
 
 class Media:
-    """What one run has logged so far."""
+    """The images and texts that one run has logged so far."""
 
     def __init__(self) -> None:
         self._found: deque[Kept] = deque()
@@ -23,14 +23,14 @@ class Media:
         self._last = 0
         self._told: tuple[Kept, ...] = ()
         self.attempt = 0
-        """Which one what is added now belongs to."""
+        """The attempt that new entries belong to."""
 
     def add_text(self, name: str, step: float, time: float, text: str) -> None:
-        """Keep the beginning of a text; NaN where step or time is not known."""
+        """Keep the beginning of a text; ``step`` and ``time`` are NaN if unknown."""
         self._add(Kept(0, name, *_placed(step, time), text=text[:LONGEST_TEXT]))
 
     def add_image(self, name: str, step: float, time: float, file: str, offset: int = 0, size: int = 0) -> None:
-        """Remember where an image lies."""
+        """Remember where an image is stored."""
         self._add(Kept(0, name, *_placed(step, time), file=file, offset=offset, bytes=size))
 
     def _add(self, one: Kept) -> None:
@@ -42,7 +42,7 @@ class Media:
 
     @property
     def found(self) -> tuple[Kept, ...]:
-        """In the order in which they were logged; the same object until there is another one."""
+        """The entries in the order logged; the same object until another is added."""
         if self._last != (self._told[-1].number if self._told else 0):
             self._told = tuple(self._found)
         return self._told

@@ -1,8 +1,8 @@
-"""What a printed name means: counter, training loss, learning rate, rate, or some other value.
+"""What a printed name means: a counter, the training loss, the learning rate, the throughput, or some other value.
 
-A name is split into lower-case words (camel case, ``_``, ``/``, ``.``, ``-`` and spaces separate them), the words that
-only say *whose* value it is (train, avg, step ...) are set aside, and what remains must be known exactly
-(`vocabulary`). A word that is not known means "some other value": nothing is guessed.
+A name is split into lower-case words (at camel case, ``_``, ``/``, ``.``, ``-`` and spaces). Words that only say
+*whose* value it is (train, avg, step ...) are set aside, and the rest must be known words (`vocabulary`). An unknown
+word makes the name "some other value": nothing is guessed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .vocabulary import (
 
 
 class Role(IntEnum):
-    """What a value is."""
+    """The kind of value that a name stands for."""
 
     EPOCH = auto()
     EPOCHS = auto()
@@ -53,7 +53,7 @@ class Role(IntEnum):
 
 
 class NameScope(IntEnum):
-    """Whose value it is, as far as the name says."""
+    """Whether a value is of training or of an evaluation, as far as the name says."""
 
     NONE = auto()
     TRAIN = auto()
@@ -61,12 +61,12 @@ class NameScope(IntEnum):
 
 
 PART = 5
-"""From this rank on a loss is one of several parts, or a word of a sentence."""
+"""From this rank on, a loss is one of several parts, or a word in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A classified name. ``rank`` orders rival training losses, the lowest is the one to chart."""
+    """A classified name. ``rank`` orders rival training losses: the lowest is charted."""
 
     role: Role
     scope: NameScope = NameScope.NONE
@@ -87,19 +87,19 @@ _VOCABULARY = TRAIN_WORDS.union(
     *(EVAL_WORDS, EPOCH_WORDS, STEP_WORDS, BATCH_WORDS, PLAN_WORDS),
     *(LOSS_WORDS, AVERAGE_WORDS, FILLER_WORDS, NEVER_A_LOSS, RATE_WORDS),
 )
-# Chinese, Japanese and Korean put no space between words: the longest known words are cut out.
+# Chinese, Japanese and Korean names may have no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
 _DIGITS = re.compile(r"\d+$")
 _VALUE_OF_GROUP = re.compile(r"(?i)loss(?:es)?(?:/value(?![a-z])| \(value\))")
 """The loss of the value function in a group of losses (``loss/value_avg``)."""
 _PAST = re.compile(r"(?i)trained|sampled|seen|done\Z")
-"""Behind a counter: ``num_steps_trained`` is no plan."""
+"""In the name of a counter: ``num_steps_trained`` is no total."""
 _ORDINALS = ("i", "id", "idx", "index", "no", "number", "nr", "progress")
 _GLUED_LOSS = re.compile(r"(?!f|stop)[^\W\d_]{1,12}(?=loss\Z)")
 _SO_MANY = ("数", "數", "수")
-"""Behind what is counted, where other languages say "number of" in front of it."""
+"""Words for "number of" that follow the thing counted."""
 _OF_CLASSES = frozenset(("weighted", "category", "categorical", "sparse", "softmax"))
-"""In front of a cross entropy: that of all classes."""
+"""Words in front of the cross entropy over all classes."""
 _TIMES = frozenset(("time", "seconds", "sec", "s", "ms"))
 _JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
@@ -107,32 +107,32 @@ _EPOCH = sorted("epoch")
 _RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
 _MEAN_RANK = re.compile(r"(?i)(?:\A|[\s_/-])(?:mean|median)[\s_](?:reciprocal[\s_])?rank\Z")
 DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
-"""An average precision or recall by its name."""
+"""The name of an average precision or recall."""
 
 
 def words_of(text: str) -> list[str]:
-    """Lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
+    """Return the lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
     text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map").replace("R^2", "r2")).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))
     parts: list[str] = []
     for word in filter(None, _SPLIT.split(text)):
-        # ``closs`` and ``trainloss`` are two words each; a ``stoploss`` is none of a model.
+        # ``closs`` and ``trainloss`` are two words each; ``stoploss`` is not the loss of a model.
         glued = _GLUED_LOSS.match(word) if word.endswith("loss") and word not in _VOCABULARY else None
         if word not in _VOCABULARY and (word.startswith("itera") or sorted(word) == _EPOCH):
-            word = "iteration" if word[0] == "i" else "epoch"  # mistyped: ``iteraction``, ``eopch``
+            word = "iteration" if word[0] == "i" else "epoch"  # typos: ``iteraction``, ``eopch``
         parts += [word] if glued is None else [glued.group(), "loss"]
     return parts
 
 
 def is_retrieval(text: str) -> bool:
-    """Whether a name is a hit rate or a rank of retrieval (``Rank-5``, ``Mean rank``), not a process's (``rank 5``)."""
+    """Whether a name is a hit rate or rank in retrieval (``Rank-5``, ``Mean rank``), not of a process (``rank 5``)."""
     return _RETRIEVAL.fullmatch(text) is not None or _MEAN_RANK.search(text) is not None
 
 
 @lru_cache(maxsize=4096)
 def classify(text: str) -> Name:
-    """The meaning of a name as printed."""
+    """Return the meaning of a name as printed."""
     text = _FACTOR.sub("", text.strip())
     if not text or len(text) > _MAX_NAME:
         return Name(Role.OTHER)
@@ -151,14 +151,14 @@ def classify(text: str) -> Name:
 
 
 def scope_of(words: list[str]) -> NameScope:
-    """Training, evaluation or neither; a name that says both is an evaluation's."""
+    """Return whether words mean training, an evaluation or neither; if both are named, an evaluation."""
     if any(word in EVAL_WORDS for word in words):
         return NameScope.EVAL
     return NameScope.TRAIN if any(word in TRAIN_WORDS for word in words) else NameScope.NONE
 
 
 def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
-    """Epoch, step or batch, or the planned number of them (``num_epochs``, ``Total optimization steps``)."""
+    """Recognise an epoch, step or batch, or the total of one (``num_epochs``, ``Total optimization steps``)."""
     if not words or len(words) > 4:
         return None
     if words == ["i"] and text == "i":
@@ -172,7 +172,7 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     if words in (["batch", "step"], ["batch", "iter"]):
         return Name(Role.BATCH, scope)
     if words in (["num", "updates"], ["acc", "iter"], ["total", "t"]):
-        return Name(Role.STEP, scope)  # counts of what is done, of fairseq, of OpenPCDet and of TD3
+        return Name(Role.STEP, scope)  # counts of steps done in fairseq, OpenPCDet and TD3
     if words[0] in ("start", "begin") and "_" in text:
         return None  # ``START_EPOCH: 1`` is a setting, "Start epoch 1" a heading
     if words[-1] == "total":
@@ -192,7 +192,7 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
     current = [] if current == ["of"] else current  # ``Training of Epoch 3``
     planned = bool(current) and all(word in PLAN_WORDS for word in current)
     if last == "epoch" and NOT_THE_EPOCH.isdisjoint(head) and not planned:
-        return Name(Role.EPOCH, scope)  # of whatever stage: ``Distill Epoch 3``
+        return Name(Role.EPOCH, scope)  # of any stage: ``Distill Epoch 3``
     if current and not planned:
         return None
     for vocabulary, now, plan in (
@@ -203,7 +203,7 @@ def _counter(words: list[str], text: str, scope: NameScope) -> Name | None:
         if last in vocabulary:
             planned = (planned or last in EPOCH_PLURALS) and not _PAST.search(text)
             if last == "ep" and (planned or (text != text.lower() and text not in ("Ep", "EP"))):
-                return None  # ``n_ep`` are episodes as often
+                return None  # ``n_ep`` is as often a number of episodes
             return Name(plan if planned else now, scope)
     return None
 
@@ -214,13 +214,13 @@ def _rate(words: list[str], scope: NameScope) -> Name | None:
     names = [_DIGITS.sub("", word) for word in words]
     bare = [word.removeprefix("d'") for word in words if word not in ("de", "di", "d")]
     if not LOSS_WORDS.isdisjoint(words):
-        return None  # of the left and the right image: ``LR loss``
+        return None  # of the left and right image: ``LR loss``
     is_rate = "lr" in names or any(w in RATE_WORDS for w in words) or any(pair in RATE_PAIRS for pair in pairwise(bare))
     return Name(Role.LEARNING_RATE, scope) if is_rate and NEVER_A_RATE.isdisjoint(names) else None
 
 
 def _loss(words: list[str], scope: NameScope) -> Name | None:
-    """A loss and how well it stands for the whole: 0 plain or total, 1 average, 2 a criterion, 5 some component."""
+    """Recognise a loss; its rank is lowest for the whole: 0 plain or total, 1 average, 2 a criterion, 5 a part."""
     if words[:1] == ["l"] and len(words) > 1 and all(word in PIXEL_WORDS for word in words[1:]):
         return Name(Role.LOSS, scope, 0 if words[1:] == ["total"] else PART)
     if words == ["l"] and scope is not NameScope.NONE:
@@ -249,10 +249,10 @@ def _loss(words: list[str], scope: NameScope) -> Name | None:
 
 
 def is_loss_of_durations(words: list[str]) -> bool:
-    """``loss_duration``, ``dur loss``: of speech, how long each sound lasts."""
+    """Whether a name is a loss of predicted durations, in speech synthesis those of sounds: ``loss_duration``."""
     return "duration" in words and any(word in LOSS_WORDS for word in words) and _TIMES.isdisjoint(words)
 
 
 def _is_of_value_function(words: list[str]) -> bool:
-    """``value loss``, ``mean value function loss``: one part of actor-critic methods; ``loss value`` is none."""
+    """Whether a loss is that of a value function: ``value loss``, ``mean value function loss``, not ``loss value``."""
     return "value" in words and any(word in LOSS_WORDS for word in words[words.index("value") + 1 :])

@@ -1,4 +1,4 @@
-"""What the text in front of a number calls it: a name, the sign that joins them, a bracket that opens between."""
+"""The text in front of a number: its name, the sign that joins the two, and an opening bracket in between."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _REVERSED_KEY = re.compile(
     rf"(?:{_IN_NAME}{{0,40}}(?:[^\W\d_]|{_OF_SHOTS})[ _]){{0,5}}(?:{_OF_SHOTS}(?![\w-])|{_IN_NAME}{{0,60}}[^\W\d])"
     r"(?:\*|(?:(?<=_)\d{2,5}|\d)(?=[\s,;|(\[]|\Z))?)"  # ``16_h1``, ``3d_loss``
 )
-"""A name, a sign, an opening bracket, backwards: what stands right in front of a number is at the end of any text, and
-a search for it from the front would try every word of a sentence."""
+"""A name, a sign and an opening bracket, written backwards to be matched from the end of the text, right in front of
+the number: a search from the front would try every word of a sentence."""
 _COUNTED_THINGS = (" steps ", " batches ", " iters ", " iterations ", " samples ", " examples ", " images ")
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
-"""A point behind an abbreviation (``mem avg. loss``) ends none."""
+"""The full stop of an abbreviation (``mem avg. loss``) ends no sentence."""
 _SHORTENED = re.compile(r"(?i)\A(?:[^\W\d_]{1,12}-)?(?P<word>[^\W\d_]{1,4}[^\W\d_aeiou])\. (?=\w)")
-"""A word cut short that begins a name: ``Rec. Loss``, ``Mel-Spec. Error``; one that ends a sentence is longer, or
-has its vowel: ``Done. Loss``."""
+"""An abbreviation at the start of a name: ``Rec. Loss``, ``Mel-Spec. Error``; a word at the end of a sentence is longer
+or ends in a vowel: ``Done. Loss``."""
 _BEFORE_A_NAME = (",", ";", "|", ":", "(", "-", "\t")
 _OPENING_WORDS = re.compile(
     r"(?i)\A(?:(?:the|new) (?=best\b)|(?:(?:finished|completed|done|ended) (?=with ))?"
@@ -40,25 +40,25 @@ _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE = re.compile(r"(?:[^\W\d_]{1,2}-)?\w{1,24}|[^\W\d_]{2,12} \d{1,4}")
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
-"""In brackets behind a name: units, and whose value it is."""
+"""Units and words for the data, in brackets after a name: no part of it."""
 
 
 class Named(NamedTuple):
-    """What the text in front of a number says of it."""
+    """What the text in front of a number says about it."""
 
     key: str
     name: Name
     marked: bool
     bracketed: bool
     of_two: bool
-    """Whether the name may be that of two losses side by side."""
+    """True if the name may be that of two losses side by side: ``G/D loss``."""
 
 
 @lru_cache(maxsize=8192)
 def named_by(gap: str) -> Named:
-    """The name at the end of the text in front of a number, whether a sign joins it, whether a bracket opens.
+    """Parse the text in front of a number; the name is at its end.
 
-    The texts between the numbers of a log are few and come again with every line.
+    Cached, as the texts between the numbers of a log are few and recur on every line.
     """
     if gap.startswith(_COUNTED_THINGS):
         gap = gap.lstrip().partition(" ")[2]  # ``6629 of 6629 steps Loss: 0.5``
@@ -92,7 +92,7 @@ def named_by(gap: str) -> Named:
 
 
 def _last_sentence(text: str, before: str) -> str:
-    """What of the words in front of a value is its name, where one of them ends a sentence."""
+    """Return what follows the end of a sentence in ``text``, the words of a name; ``before`` precedes them."""
     shortened = _SHORTENED.match(text)
     start = 0
     if shortened is not None and shortened["word"].lower() not in TRAIN_WORDS | EVAL_WORDS:

@@ -1,4 +1,4 @@
-"""Lines whose readings are known by their shape: placed at once where they simply go on, else one by one."""
+"""Placing lines that were read by their shape: all at once if they simply go on, else one by one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .thrift import LineChoice
 from .tracker import Tracker
 
 _MIN_RUN = 16
-"""Fewer lines in a row are placed one by one."""
+"""Shorter runs of lines are placed one by one."""
 Run = Sequence[tuple[LineShape, re.Match[bytes]]]
-"""Lines of which each fits its shape."""
+"""Consecutive lines, each as its shape and the match of that."""
 
 
 class Placer:
-    """Places them for one tracker; ``points`` are those of all that was placed."""
+    """Places such lines with one tracker and collects their points in ``points``."""
 
     def __init__(self, tracker: Tracker, choice: LineChoice) -> None:
         self.points: list[Point] = []
@@ -28,7 +28,7 @@ class Placer:
         self._choice = choice
 
     def place_run(self, run: Run) -> None:
-        """Lines of any shapes, in order."""
+        """Place lines of any shapes, in order."""
         mixed: list[tuple[LineShape, re.Match[bytes]]] = []
         for shape, part in groupby(run, key=itemgetter(0)):
             lines = list(part)
@@ -41,12 +41,12 @@ class Placer:
         self._place_mixed(mixed)
 
     def _place_mixed(self, run: Run) -> None:
-        """Lines whose shapes alternate."""
+        """Place lines whose shapes alternate."""
         for shape, match in run:
             self._place_rows(shape, [match.groups()])
 
     def place(self, shape: LineShape, columns: Columns) -> None:
-        """Lines of one shape."""
+        """Place lines of one shape."""
         start = 0
         for stop in _cuts(shape, columns):
             group = [column[start:stop] for column in columns]
@@ -64,7 +64,7 @@ class Placer:
                 self._place_rows(shape, [*zip(*group, strict=True)])
 
     def _undecided(self, shape: LineShape, columns: Columns) -> int:
-        """How many lines it takes until every value that turns out to be a metric has done so, or no more are kept."""
+        """Return how many lines it takes until all held-back values are decided, or no more can be held back."""
         names, lines = self._tracker.names, 0
         for group, given in zip(("metrics", "eval_metrics"), names.given_to(shape.template), strict=True):
             for name, shown in given.items():
@@ -75,9 +75,9 @@ class Placer:
         return lines
 
     def _place_frames(self, shape: LineShape, columns: Columns) -> None:
-        """Place the frames of a bar; one that goes on and repeats the loss of the frame before says nothing new.
+        """Place the frames of a bar, except those that move on but repeat the loss of the frame before.
 
-        The first shows whether this is another drawing, the last where the bar stands.
+        The first frame is always placed, as it may begin another bar, and the last, for the position of the bar.
         """
         counter, loss = _step_column(shape), shape.column("loss")
         steps = [] if counter is None else counts(columns[counter])
@@ -104,7 +104,7 @@ class Placer:
             self.points += () if point is None else (point,)
 
     def _at_once(self, shape: LineShape, columns: Columns) -> bool:
-        """Place many lines at once; False when their counters do not simply go on."""
+        """Place many lines at once; return False, with nothing placed, if they do not simply go on."""
         loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
         if loss is None:
             return False
@@ -116,7 +116,7 @@ class Placer:
         if steps is not None and not all(map(le if step is None else lt, steps, steps[1:])):
             return False
         if shape.template.bar and not all(map(ne, values, values[1:])):
-            return False  # a value that stays may be one that was only drawn again
+            return False  # an unchanged value may only have been redrawn
         newest = self._tracker.place_run(first, last, values, steps)
         if newest is None:
             return False
@@ -136,7 +136,7 @@ def _step_column(shape: LineShape) -> int | None:
 
 
 def _cuts(shape: LineShape, columns: Columns) -> Iterator[int]:
-    """Where runs of one epoch end, if steps are counted beside it; the end of the lines otherwise."""
+    """Yield where each epoch ends, if steps are counted beside it; in any case the end of the lines."""
     epoch = shape.column("epoch")
     if epoch is not None and _step_column(shape) is not None and columns[epoch][0] != columns[epoch][-1]:
         yield from (at for at, (one, other) in enumerate(pairwise(columns[epoch]), 1) if one != other)

@@ -1,4 +1,4 @@
-"""What a model or a programmer has written, printed among the records of a training: solutions, answers, a program."""
+"""Text of a model or a programmer, printed among the records of a training: solutions, answers, source code."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _SOURCE = re.compile(
     r"import [a-z_]\w{0,40}(?:\.\w{1,40}|,| as |\s{0,4}\Z)|from [\w.]{1,60} import [\w(*]"
     r"|(?:def|class) \w{1,60}\(.{0,200}:\s{0,4}\Z|if __name__ == "
 )
-"""Lines that only the source of a program has: some log it at their start."""
+"""Lines found only in source code: some programs log theirs at the start."""
 _ASSIGNED = re.compile(r"\s{0,40}[A-Za-z_][\w., \[\]]{0,80} [-+*/]?= ")
 _COUNTED = re.compile(r"(?i)epoch|iter|step|batch")
 _SOURCE_HINTS = ("import ", "from ", "def ", "class ", "if __")
 _REACH = 200
 _BEGINS = 2
-"""So many computations with no record of training between them: what stands there was written too. A line in bold type
-is worth as many."""
+"""This many computations without a training record in between make the text around them prose, as does a single line
+in bold type."""
 
 
 def is_prose(line: str) -> bool:
-    """Whether a line is what a model has written, a solution as a rule: ``2. **Total cost:** 12 * $2 = $24``."""
+    """Whether a line is source code or was written by a model: ``2. **Total cost:** 12 * $2 = $24``."""
     return _is_bold(line) or _computes(line) or _is_source(line)
 
 
@@ -47,7 +47,7 @@ def _computes(line: str) -> bool:
 
 
 class Prose:
-    """Knows what was written among the lines of one log: until the next record, nothing in it is a value.
+    """Recognises prose among the lines of one log: nothing in it is a value, up to the next record.
 
     A solution says ``Distance = 124 km`` and ``Step 3: 40 apples`` like any program; its other lines give it away.
     """
@@ -58,20 +58,20 @@ class Prose:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the next line is one of it, unless that is a record."""
+        """True if the next line is prose too, unless it is a record."""
         return self._lines >= _BEGINS
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing was written since the last record."""
+        """True if no line since the last record has looked like prose."""
         return self._lines == 0
 
     def interrupt(self) -> None:
-        """A record of training was read."""
+        """End the prose, as a training record was read."""
         self._lines, self._is_source = 0, False
 
     def read(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-        """What was read of the next line, without what was written."""
+        """Take the next line; return its readings, or none if it is prose."""
         if _is_source(line):
             self._lines, self._is_source = _BEGINS, True
         elif readings and any(map(_is_record, readings)):
@@ -85,7 +85,7 @@ class Prose:
 
 
 def _is_record(reading: LineReading) -> bool:
-    """Whether a reading is one of training or of an evaluation, whatever was written above it."""
+    """Whether a reading is a record of training or of an evaluation even right below prose."""
     if reading.bar or reading.declared or reading.counters.epoch is not None:
         return True
     if reading.learning_rate is not None or reading.throughput is not None:

@@ -1,4 +1,4 @@
-"""The wire format of protobuf messages, as far as metric files need it: numbered fields, read and written."""
+"""The part of the protobuf wire format that metric files need: reading and writing numbered fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a protobuf message; raises IndexError when it is cut."""
+    """Yield the field numbers and values of a protobuf message; raise IndexError if it is cut short."""
     position = 0
     while position < len(data):
         key, position = varint(data, position)
@@ -32,7 +32,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it; raises IndexError when it is cut, or longer than any."""
+    """Return the number at ``position`` and the position after it; raise IndexError if it is cut short or too long."""
     value = 0
     for shift in range(0, 70, 7):
         byte = data[position]
@@ -44,27 +44,27 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def whole(number: int, value: int) -> bytes:
-    """A field that holds a whole number; a negative one as the two's complement of 64 bits."""
+    """Encode an integer field; a negative number as its 64-bit two's complement."""
     return _written(number << 3 | _VARINT) + _written(value & (1 << 64) - 1)
 
 
 def block(number: int, data: bytes) -> bytes:
-    """A field that holds a message, or bytes."""
+    """Encode a field that holds a message or bytes."""
     return _written(number << 3 | _BYTES) + _written(len(data)) + data
 
 
 def text(number: int, words: str) -> bytes:
-    """A field that holds words."""
+    """Encode a text field."""
     return block(number, words.encode("utf-8", "replace"))
 
 
 def double(number: int, value: float) -> bytes:
-    """A field that holds 64 bits of a number."""
+    """Encode a 64-bit float field."""
     return _written(number << 3 | _FIXED64) + struct.pack("<d", value)
 
 
 def single(number: int, value: float) -> bytes:
-    """A field that holds 32 bits of a number; what is too large for them is infinite there."""
+    """Encode a 32-bit float field; a value too large for that becomes infinite."""
     try:
         held = struct.pack("<f", value)
     except OverflowError:
@@ -73,7 +73,7 @@ def single(number: int, value: float) -> bytes:
 
 
 def _written(value: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
+    """Encode a varint: seven bits per byte, lowest first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

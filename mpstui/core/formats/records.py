@@ -1,7 +1,7 @@
-"""One table of what other programs call the fields of a record, and the reader of such records.
+"""A table of the names that programs give to the fields of a record, and the reader of such records.
 
 A *record* is a flat mapping: a line of JSON, a row of CSV, a heartbeat file, the dictionary that a trainer prints.
-Names are compared in lower case. What the table does not hold is judged by `names.classify`, like one in a log line.
+Names are compared in lower case. A name that the table lacks is classified by `names.classify`, like one in a log line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EPOCH, EPOCHS, STEP, STEPS = "epoch", "epochs", "step", "steps"
 EPOCH_STEP, EPOCH_STEPS = "epoch_step", "epoch_steps"
 LOSS, LEARNING_RATE, THROUGHPUT, PHASE = "loss", "lr", "throughput", "phase"
 DONE_OR_PLANNED = "done_or_planned"
-"""Names that mean the plan beside a current step, and the count of what is done where they stand alone."""
+"""Names that mean the total if the record has a current step, and otherwise the current step itself."""
 IGNORED = "ignored"
 
 _NAMES = {
@@ -58,7 +58,7 @@ _NAMES = {
     IGNORED: "update time timestamp pid rank world_size seq schema nevals _timestamp time/iterations time/time_elapsed",
 }
 ALIASES: dict[str, str] = {name: field for field, names in _NAMES.items() for name in names.split()}
-"""Lower-case name to field."""
+"""Fields by lower-case name."""
 _COUNTERS = (EPOCH, EPOCHS, STEP, STEPS, EPOCH_STEP, EPOCH_STEPS)
 _NO_METRIC = (*_COUNTERS, PHASE, IGNORED, DONE_OR_PLANNED)
 _TOTALS = {EPOCH: EPOCHS, STEP: STEPS, EPOCH_STEP: EPOCH_STEPS}
@@ -66,17 +66,17 @@ _OF_TOTAL = re.compile(r"\s{0,8}(\d{1,12})\s?/\s?(\d{1,12})\s{0,8}\Z")
 _PRECEDENCE = ("train_loss_step", "train/loss_step", "loss", "train/loss", "train_loss", "training_loss", "total_loss")
 _LONGEST_PHASE = 20
 _LONGEST_NAME = 200
-"""Names are remembered; what is longer is none."""
+"""Longer keys are ignored, since names are cached."""
 _SPEED = ("_runtime", "_samples_per_second", "_steps_per_second", "_tokens_per_second", "_preparation_time")
-"""How long an evaluation or a training took and how fast it was, as Trainer of Hugging Face tells behind each."""
+"""Duration and speed of an evaluation or a training, which the Trainer of Hugging Face adds to the results."""
 _RUN_SUMMARY = ("train_runtime", "train_steps_per_second", "total_flos")
 
 
 def read_record(record: Mapping[str, object], grammar: str) -> LineReading | None:
-    """The reading of a flat record; None when nothing in it is a counter, a loss or a rate.
+    """Return the reading of a flat record; None if it holds neither a counter nor a metric.
 
-    Values may be numbers or quoted numbers. Nested mappings and lists are passed over, except ``metrics``, ``val`` and
-    their like, whose members count as fields of the record.
+    Values may be numbers or quoted numbers. Nested mappings and lists are ignored, except ``metrics``, ``val`` and the
+    like, whose members count as fields of the record.
     """
     flat = {
         key: value for key, value in record.items() if len(key) <= _LONGEST_NAME and not isinstance(value, (dict, list))
@@ -101,11 +101,11 @@ def read_record(record: Mapping[str, object], grammar: str) -> LineReading | Non
             of_evaluation = evaluation or classify(key).scope is NameScope.EVAL
             (eval_metrics if of_evaluation else metrics)[key.strip()] = number
     if loss is None and not eval_metrics and all(map(is_duration, metrics)):
-        metrics = {}  # how long a checkpoint took to be saved
+        metrics = {}  # say, how long it took to save a checkpoint
     if loss is None and not metrics and not eval_metrics and counters == Counters():
         return None
     speed = _first_of(fields, numbers, THROUGHPUT, Role.THROUGHPUT)
-    # Of an evaluation mmcv counts the batches under ``iter``, and mmengine writes the epoch under ``step``.
+    # In an evaluation mmcv counts batches under ``iter``, and mmengine writes the epoch under ``step``.
     reuses_step = evaluation and ("mode" in flat or "global_step" not in flat)
     return LineReading(
         grammar=grammar,
@@ -130,13 +130,13 @@ def _has_rivals(loss: str, numbers: Mapping[str, float]) -> bool:
 
 
 def _sums_up(record: Mapping[str, object]) -> bool:
-    """Whether a record is of a whole training; Trainer tells the running time beside losses too, where asked to."""
+    """Whether a record sums up a whole training, so without a loss: Trainer can also print run times beside losses."""
     return "loss" not in record and any(name in record for name in _RUN_SUMMARY)
 
 
 def _is_evaluation(flat: Mapping[str, object], fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> bool:
     if "schema" in flat:
-        return False  # mpstui's own heartbeat: its phase says what the program does, its loss is of training
+        return False  # mpstui's own heartbeat: its phase is what the program does, its loss is a training loss
     phases = [words_of(str(flat[key])[:_LONGEST_PHASE]) for key, field in fields.items() if field == PHASE]
     if any(scope_of(words) is NameScope.EVAL and TRAIN_WORDS.isdisjoint(words) for words in phases):
         return True
@@ -167,7 +167,7 @@ def _counters(flat: Mapping[str, object], fields: Mapping[str, str | None]) -> C
 
 
 def _loss_key(fields: Mapping[str, str | None], numbers: Mapping[str, float]) -> str | None:
-    """The key of the training loss by the table's precedence, else the best name, else none."""
+    """Return the key of the training loss, by the table's order of precedence or else the best name; None if none."""
     known = [key for key in numbers if fields[key] == LOSS]
     if known:
         order = {name: place for place, name in enumerate(_PRECEDENCE)}
@@ -182,7 +182,7 @@ def _loss_key(fields: Mapping[str, str | None], numbers: Mapping[str, float]) ->
 
 
 def _first_of(fields: Mapping[str, str | None], numbers: Mapping[str, float], field: str, role: Role) -> str | None:
-    """The key of a field by its name in the table, else by what its words mean."""
+    """Return the key of a field, by the table or else by what its words mean."""
     named = (key for key in numbers if fields[key] == field)
     meant = (key for key in numbers if fields[key] is None and classify(key).role is role)
     return next(named, None) or next(meant, None)

@@ -1,8 +1,8 @@
-"""Rows of named numbers, as experiment trackers keep them, to points: columns, not one point after the other.
+"""From rows of named numbers, as experiment trackers store them, to points, in columns instead of one by one.
 
-Nothing has to be guessed here as it has of a log. Every number was logged as a metric and keeps its name, the step and
-the time of a row are told. Only which of them is the training loss, the learning rate and the epoch is read from names,
-and which only count in an evaluation (``val/num_samples``): these are left out.
+Unlike with a log, hardly anything has to be guessed: every number was logged as a metric and keeps its name, and a row
+has its step and time. Names only decide which metric is the training loss, the learning rate and the epoch, and which
+merely counts something in an evaluation (``val/num_samples``) and is left out.
 """
 
 from __future__ import annotations
@@ -23,29 +23,30 @@ from .told import SYSTEM
 
 _NAN = math.nan
 _MOST_NAMES = 2000
-"""Of a run; whoever makes up a name a step must not fill the memory."""
+"""Per run: a program that makes up a new name at every step must not fill the memory."""
 _MOST_EPOCHS = 1 << 16
 _LOGGED = " (logged)"
-"""Behind the name of a metric that is called like the charted loss, and is none."""
+"""Added to a metric named ``loss`` or ``lr`` that is not the charted loss or learning rate."""
 
 
 class Row(NamedTuple):
-    """What was logged at one moment."""
+    """The values logged at one moment."""
 
     values: Mapping[str, float | bytes]
-    """Numbers, also as their text."""
+    """Numbers, or the text of numbers."""
     step: float
+    """NaN if unknown."""
     time: float
-    """Unix seconds; NaN where it is not told, like the step."""
+    """Unix seconds; NaN if unknown."""
     aside: bool = False
-    """Whether its step counts something else than the run's."""
+    """True if ``step`` does not count the steps of the run."""
 
 
 class Rows:
     """The rows of one run, placed in the order in which they were logged."""
 
     def __init__(self, format_name: str, *, evaluation: bool = False) -> None:
-        """``evaluation``: all of it was measured on validation data, whatever it is called."""
+        """``evaluation``: all values were measured on validation data, whatever their names say."""
         self._format = format_name
         self._evaluation = evaluation
         self._names: dict[str, None] = {}
@@ -53,21 +54,21 @@ class Rows:
         self._loss: str | None = None
         self._rate: str | None = None
         self._undecided = True
-        """No row has held anything like a loss yet."""
+        """True if no row has held anything like a loss yet."""
         self._summary: LossSummary | None = None
         self._lr: float | None = None
         self._step: float = _NAN
         self._loss_step: float = _NAN
-        """The newest one of the loss."""
+        """The newest step of the loss."""
         self._epoch: float = _NAN
         self._first_epoch = 1
         self._epoch_at: dict[float, float] = {}
-        """By step, where they are logged for themselves."""
+        """The epoch at each step, if epochs are logged by themselves."""
         self.attempt = 0
-        """Which one what comes now belongs to, from 0."""
+        """The attempt that new rows belong to, from 0."""
 
     def place(self, rows: Sequence[Row]) -> list[Point]:
-        """The points of rows: one set of columns for the metrics that were logged together."""
+        """Return the points of rows, with one set of columns for all metrics that were logged together."""
         shapes: dict[tuple[bool, frozenset[str]], list[int]] = {}
         for place, row in enumerate(rows):
             shapes.setdefault((row.aside, frozenset(row.values)), []).append(place)
@@ -94,11 +95,11 @@ class Rows:
         *,
         aside: bool = False,
     ) -> list[Point]:
-        """The points of metrics that have their steps in common, once `learn` knows them.
+        """Return the points of metrics that share their steps; `learn` must have seen their names.
 
-        Steps behind those of the loss count something else than the run's, say epochs, and so do those of the machine.
-        A count of epochs that is a metric of its own (``train/epoch``) holds for all that was logged at its steps.
-        ``aside``: whatever these count, it is not the run's.
+        Steps lower than those of the loss count something other than the run's steps, say epochs, and so do those of
+        machine metrics. An epoch logged as a metric of its own (``train/epoch``) holds for everything logged at the
+        same steps. ``aside``: the steps are not the run's in any case.
         """
         told = next((values for name, values in columns.items() if is_epoch(name)), None)
         if told is not None:
@@ -113,15 +114,15 @@ class Rows:
         return self._points(columns, steps, times, epochs or array("d", [_NAN]) * len(steps), aside=aside)
 
     def learn(self, names: Sequence[str]) -> None:
-        """Take notice of metrics that are about to come, each in a column of its own."""
+        """Take note of metrics about to come, each in a column of its own."""
         self._learn(Row(dict.fromkeys(names, 1.0), _NAN, _NAN))
 
     def leads(self, names: Collection[str]) -> bool:
-        """Whether the loss is among metrics: its steps are the run's, so it is placed before others that it judges."""
+        """Whether the loss is among these metrics: its steps are the run's, so it has to be placed before others."""
         return self._loss in names
 
     def summary(self, standing: Standing, read_in_part: str | None) -> ParsedLog:
-        """What was told so far."""
+        """Return a summary of the rows so far."""
         if not self._names and math.isnan(self._step):
             return ParsedLog(standing=standing, read_in_part=read_in_part)
         counters = _counters(self._step, self._epoch)
@@ -138,7 +139,7 @@ class Rows:
         )
 
     def _learn(self, row: Row) -> None:
-        """Which of its names is the loss, and which the learning rate: the first that is one."""
+        """Choose the loss and the learning rate: the first name that means one."""
         fresh = [name for name in row.values if name not in self._names][: max(0, _MOST_NAMES - len(self._names))]
         if not fresh:
             return
@@ -159,13 +160,13 @@ class Rows:
         for name in names:
             try:
                 values = array("d", map(float, [one[name] for one in told]))
-            except ValueError:  # what only looks like a number
+            except ValueError:  # not all of them are numbers
                 values = array("d", [_number(one[name]) for one in told])
             if is_epoch(name):
                 epochs = values
             columns[name] = values
         if math.isnan(epochs[-1]) and any("epoch" in name.lower() for name in rows[-1].values):
-            epochs = array("d", map(_epoch, rows))  # told beside these, and elsewhere as well
+            epochs = array("d", map(_epoch, rows))  # logged with these metrics, and with others too
         steps, times = array("d", [row.step for row in rows]), array("d", [row.time for row in rows])
         return self._points(columns, steps, times, epochs, aside=rows[-1].aside or _are_of_machine(columns))
 
@@ -178,7 +179,7 @@ class Rows:
         *,
         aside: bool = False,
     ) -> list[Point]:
-        """As columns whose steps never fall: where somebody logged an earlier step again, others begin."""
+        """Return columns whose steps never fall: new ones begin where an earlier step was logged again."""
         if not steps:
             return []
         falls = [] if all(map(le, steps, islice(steps, 1, None))) else _falls(steps)
@@ -234,7 +235,7 @@ class Rows:
         return PointColumns(newest, told_steps, epochs, losses, rates, shown, times)
 
     def _is_evaluation(self, name: str) -> bool:
-        found = self._scopes.get(name)  # of 5,000 metrics all slices ask again: 45 % of the time that their rows took
+        found = self._scopes.get(name)  # every slice of columns asks: with 5,000 metrics, 45 % of the time without it
         if found is None:
             found = self._scopes[name] = self._evaluation or classify(name).scope is NameScope.EVAL
         return found
@@ -246,7 +247,7 @@ def is_epoch(name: str) -> bool:
 
 
 def _are_of_machine(names: Iterable[str]) -> bool:
-    """Whether all were measured of the machine: these lie at the step that was the newest then, and tell none."""
+    """Whether all are metrics of the machine: these lie at whichever step was the newest, so they set none."""
     return all(name.startswith(SYSTEM) for name in names)
 
 
@@ -257,7 +258,7 @@ def _counters(step: float, epoch: float) -> Counters:
 
 
 def one_by_one(points: Iterable[Point]) -> Iterator[MetricPoint]:
-    """Columns as single points."""
+    """Yield points one by one, with columns split up."""
     for point in points:
         if not isinstance(point, PointColumns):
             yield point
