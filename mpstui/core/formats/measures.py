@@ -42,7 +42,7 @@ _ABBREVIATIONS = ("PER", "IS")
 _ABBREVIATED = re.compile(r"(?:\A|[\W_])EM\Z")
 """Exact match, the share of answers that are exactly right; in lower case it is a Portuguese word."""
 _AT_A_RANK = re.compile(r"(?:\A|[\s_/])(?![CGNT]PU)[A-Z]{1,4}@\d{1,4}\Z")
-"""Measures of the first so many results: ``H@10``, ``P@5``, ``HR@20``; ``GPU@0`` is a device."""
+"""Measures of the top results: ``H@10``, ``P@5``, ``HR@20``; ``GPU@0`` is a device."""
 _OF_TIME = re.compile(r"\((?:ms|us|µs|s|secs?|seconds)\)\Z")
 """At the end of the name of a time: ``bwd(ms)``."""
 _T_OF_WORK = re.compile(

@@ -341,12 +341,12 @@ class MetricNames:
         return name in self._kept_back or (name in self._to_come and name not in self.shown)
 
     def room_for(self, name: str) -> int:
-        """Return how many more values of a name would be held back."""
+        """Return how many more values of a name can be held back."""
         first = self._kept_back.get(name)
         return 0 if first is None else _MOST_KEPT_BACK - len(first.since)
 
     def decided_after(self, name: str, values: Sequence[float]) -> int:
-        """Return how many of the next values it takes for a name to prove a metric; 0 if they do not decide."""
+        """Return how many of the next values it takes to prove a name a metric; 0 if they do not prove it."""
         first = self._kept_back.get(name)
         if first is not None and best_of(name) is not None:
             return 1
@@ -375,7 +375,7 @@ def _spreads(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def _is_measured_0(name: str, value: float) -> bool:
-    """Whether a repeated 0 was measured: no share at all, or an exact prediction, but not a setting."""
+    """Whether a repeated 0 was measured (a share of nothing, an exact prediction), by the prefix of its name."""
     return value == 0 and name.lower().startswith(_OF_A_SPLIT)
 
 

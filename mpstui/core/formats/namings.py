@@ -22,8 +22,8 @@ _REVERSED_KEY = re.compile(
     rf"(?:{_IN_NAME}{{0,40}}(?:[^\W\d_]|{_OF_SHOTS})[ _]){{0,5}}(?:{_OF_SHOTS}(?![\w-])|{_IN_NAME}{{0,60}}[^\W\d])"
     r"(?:\*|(?:(?<=_)\d{2,5}|\d)(?=[\s,;|(\[]|\Z))?)"  # ``16_h1``, ``3d_loss``
 )
-"""A name, a sign and an opening bracket, written backwards to be matched from the end of the text, right in front of
-the number: a search from the front would try every word of a sentence."""
+"""A name, a sign and an opening bracket, backwards: the text is matched from its end, right in front of the number, as
+a search from its start would try every word of a sentence."""
 _COUNTED_THINGS = (" steps ", " batches ", " iters ", " iterations ", " samples ", " examples ", " images ")
 _SENTENCE_END = re.compile(r"(?i)(?<!\bavg)(?<!\bave)\. ")
 """The full stop of an abbreviation (``mem avg. loss``) ends no sentence."""
@@ -40,7 +40,7 @@ _INDEX = re.compile(r"\s?\(\d{1,9}\)\Z")  # ``training score(324): 3``
 _UNITS = frozenset("s ms sec seconds db nats bits percent higher lower avg".split())  # noqa: SIM905
 _BESIDE = re.compile(r"(?:[^\W\d_]{1,2}-)?\w{1,24}|[^\W\d_]{2,12} \d{1,4}")
 _BESIDE_A_NAME = TRAIN_WORDS | EVAL_WORDS | _UNITS
-"""Units and words for the data, in brackets after a name: no part of it."""
+"""Units and words for the data, which in brackets after a name are not part of it."""
 
 
 class Named(NamedTuple):
@@ -92,7 +92,7 @@ def named_by(gap: str) -> Named:
 
 
 def _last_sentence(text: str, before: str) -> str:
-    """Return what follows the end of a sentence in ``text``, the words of a name; ``before`` precedes them."""
+    """Return the name in ``text``, without any sentence that ends in it; ``before`` is the text in front."""
     shortened = _SHORTENED.match(text)
     start = 0
     if shortened is not None and shortened["word"].lower() not in TRAIN_WORDS | EVAL_WORDS:

@@ -298,7 +298,7 @@ class SizesOfSets:
         return listed
 
     def interrupt(self) -> None:
-        """End the list at a record: a line like these then announces a phase."""
+        """End the list at a record: below it, such a line announces a phase."""
         self._lists = False
 
 

@@ -327,7 +327,7 @@ def _pair(line: str, match: re.Match[str], previous: int, scopes: list[Scope]) -
     scope, said = name.scope, ""
     if scope is not NameScope.TRAIN and scopes and (before := bisect_left(scopes, (start,))):
         _, nearest, word, heads = scopes[before - 1]  # the nearest word in front of the number
-        if scope is NameScope.EVAL:  # by what it measures (``HR@10``), or by a word of its own
+        if scope is NameScope.EVAL:  # by the measure (``HR@10``) or by a word in the name
             said = word if nearest is scope and EVAL_WORDS.isdisjoint(words_of(named.key)) else ""
         elif heads or nearest is NameScope.TRAIN or name.role is not Role.OTHER or is_measure(named.key):
             scope, said = nearest, word

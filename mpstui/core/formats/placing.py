@@ -1,4 +1,4 @@
-"""Placing lines that were read by their shape: all at once if they simply go on, else one by one."""
+"""Placing lines that were read by their shape: all at once if they simply continue a series, else one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tracker import Tracker
 _MIN_RUN = 16
 """Shorter runs of lines are placed one by one."""
 Run = Sequence[tuple[LineShape, re.Match[bytes]]]
-"""Consecutive lines, each as its shape and the match of that."""
+"""Consecutive lines, each with its shape and match."""
 
 
 class Placer:
@@ -104,7 +104,7 @@ class Placer:
             self.points += () if point is None else (point,)
 
     def _at_once(self, shape: LineShape, columns: Columns) -> bool:
-        """Place many lines at once; return False, with nothing placed, if they do not simply go on."""
+        """Place many lines at once; return False, with nothing placed, if they do not simply continue a series."""
         loss, step, epoch = shape.column("loss"), _step_column(shape), shape.column("epoch")
         if loss is None:
             return False

@@ -165,7 +165,7 @@ class LogReader:
 
     @property
     def _at_rest(self) -> bool:
-        """True if nothing in the lines so far changes the meaning of the next one."""
+        """True if none of the lines so far changes the meaning of the next one."""
         return self._facts.at_rest and not self._source.left and not self._prose.goes_on
 
     @property
@@ -337,7 +337,7 @@ class LogReader:
 
     def _note_loss(self, reading: LineReading, line: str) -> None:
         """Remember a line with a loss: `close` compares an unfinished last line with it."""
-        decimals = _decimals(line)  # none behind a bar, but Keras draws its own in the line
+        decimals = _decimals(line)  # a bar leaves no text to look at, except that of Keras, drawn within the line
         self._decimals = self._decimals if reading.bar and decimals < 0 else decimals
         self._exponent = _EXPONENT.search(line.rstrip()[-5:]) is not None
         self._like = line

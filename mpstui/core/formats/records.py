@@ -130,7 +130,7 @@ def _has_rivals(loss: str, numbers: Mapping[str, float]) -> bool:
 
 
 def _sums_up(record: Mapping[str, object]) -> bool:
-    """Whether a record sums up a whole training, so without a loss: Trainer can also print run times beside losses."""
+    """Whether a record sums up a whole training; with a loss it does not, as Trainer can add the run time to that."""
     return "loss" not in record and any(name in record for name in _RUN_SUMMARY)
 
 

@@ -63,7 +63,7 @@ class Rows:
         self._epoch: float = _NAN
         self._first_epoch = 1
         self._epoch_at: dict[float, float] = {}
-        """The epoch at each step, if epochs are logged by themselves."""
+        """The epoch at each step, if epochs are logged as a metric of their own."""
         self.attempt = 0
         """The attempt that new rows belong to, from 0."""
 
@@ -139,7 +139,7 @@ class Rows:
         )
 
     def _learn(self, row: Row) -> None:
-        """Choose the loss and the learning rate: the first name that means one."""
+        """Choose the loss and the learning rate: the first to appear."""
         fresh = [name for name in row.values if name not in self._names][: max(0, _MOST_NAMES - len(self._names))]
         if not fresh:
             return
@@ -235,7 +235,7 @@ class Rows:
         return PointColumns(newest, told_steps, epochs, losses, rates, shown, times)
 
     def _is_evaluation(self, name: str) -> bool:
-        found = self._scopes.get(name)  # every slice of columns asks: with 5,000 metrics, 45 % of the time without it
+        found = self._scopes.get(name)  # cached: each slice asks anew, which took 45 % of the time with 5,000 metrics
         if found is None:
             found = self._scopes[name] = self._evaluation or classify(name).scope is NameScope.EVAL
         return found
