@@ -1,4 +1,4 @@
-"""What a program was told, beside what it measures: arguments, options, configurations however they are printed."""
+"""A program's settings, as opposed to its measurements: arguments, options and configurations, however printed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .vocabulary import EVAL_WORDS, LABEL_WORDS, RATE_WORDS, TRAIN_WORDS
 
 _CALL = re.compile(r"([A-Za-z_][\w.]{1,60})\((?=[^()]{0,200}=)")
 _MEMBER = re.compile(r"""(?:"[\w ./-]{1,60}"|'[\w ./-]{1,60}') ?: ?[^,{}\[\]]{1,60},?\Z""")
-"""A line of a dictionary that is printed over several: a setting, unless its name is that of a measure."""
+"""One line of a dictionary printed over several lines: a setting, unless its name is that of a measure."""
 _MANY = 8
-"""So many values of which few are measures, without a loss and a counter, are the settings of a program."""
+"""This many values on a line, few of them measures, without a loss and a counter, are settings."""
 _WORD_OPTION = re.compile(r"[\w'\"][:=] ?(?:None|True|False|\[|\.{0,2}/)")
 _WORDS_SIDE_BY_SIDE = 5
-"""So many options on one line have a value that no measure has."""
+"""A line with this many options whose values no measure could have is a list of settings."""
 _SCOPE_WORDS = TRAIN_WORDS | EVAL_WORDS
 _RATES = RATE_WORDS | {"learning", "rate"}
 _OPTION = re.compile(
@@ -29,28 +29,28 @@ _OPTION = re.compile(
 )
 _NUMBER = re.compile(r"[-+]?[\d.][\d.,_]{0,24}(?:e[-+]?\d{1,4})?\s?%?,?|[-+]?(?:nan|inf)", re.IGNORECASE)
 _NUMBERS = re.compile(rf"{_NUMBER.pattern}(?: ?/ ?\d{{1,12}}| ?\(\d{{1,12}} ?/ ?\d{{1,12}}\))?", re.IGNORECASE)
-"""Also ``12924 / 15711`` and ``0.757 (1614/2132)``: no option has such a value."""
+"""Also matches ``12924 / 15711`` and ``0.757 (1614/2132)``, which are never values of options."""
 _RECORD = re.compile(r"[^:=]{1,80}[:=]\s{0,8}[-+]?[\d.]|\A[\[(]?\d{1,9}\s?/\s?\d{1,9}[\])]?\Z")
-"""The value of an option is no further option, and no count out of a count: ``Test iter: [3/14]``."""
+"""Text that cannot be the value of an option: another ``name: number``, or a count with its total, ``[3/14]``."""
 _SIDE_BY_SIDE = re.compile(r"(?<=[^\s:=])\s{2,60}(?=[A-Za-z][\w./\x2d]{0,30}(?: [\w./\x2d]{1,30}){0,4}:\s{1,40}\S)")
-"""Between two options on one line, as Informer and what came of it print them."""
+"""The gap between two options on one line, as printed by Informer and its descendants."""
 _BETWEEN = re.compile(
     r"[\w .-]{1,60}:|[A-Z][A-Za-z-]{1,20}(?: [A-Z][A-Za-z-]{1,20}){0,4}|- \S[^:=]{0,80}|[\W_]{0,200}|#.{0,200}"
 )
-"""A title, a member of a list, a rule, a comment: stand between options, and are none."""
+"""Lines that may separate options without being any: a title, a list item, a rule, a comment."""
 _JOINED = re.compile(r"\W{0,8}[A-Za-z]\w{0,40}[_.][A-Za-z]")
-"""``fixbase_epoch: 0``: no program heads an epoch so."""
+"""A name of joined words, ``fixbase_epoch: 0``: no program announces an epoch like that."""
 _LONGEST = 200
 _LONG_OPTION = re.compile(r"[A-Za-z_][\w.-]{0,40}\s?[:=]\s?[\[{(]")
-"""A dictionary or a list among options, longer than these are."""
+"""An option whose value is a dictionary or list; the line may be longer than `_LONGEST`."""
 _BEFORE = 3
-"""So many options above a counter make that one too: no program begins to train without another line between."""
+"""A counter directly below this many options is an option too: programs print some other line before they train."""
 _ROW, _WORDS = 8, 2
-"""So many lines of one option each, of which so many have a value that is no number, are a configuration."""
+"""This many consecutive option lines, this many of them with a non-numeric value, are a configuration."""
 
 
 def planned_among(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading | None:
-    """What the settings of a program plan that are printed on one line: ``lr: 0.1, data: train, epochs: 20, ...``."""
+    """Return the planned epochs from settings printed on one line: ``lr: 0.1, data: train, epochs: 20, ...``."""
     if line.count("=") + line.count(": ") < _MANY // 2 or "{" in line:
         return None
     found = [pair for pair in pairs if pair.name.role is Role.EPOCHS and pair.marked and not (pair.unit or pair.total)]
@@ -58,7 +58,7 @@ def planned_among(grammar: str, line: str, pairs: Sequence[Pair]) -> LineReading
 
 
 def planned_alone(grammar: str, option: Pair) -> LineReading | None:
-    """What one option on a line of its own plans: ``"epochs": 30,``, ``"lr": 0.001,``."""
+    """Return the planned epochs or learning rate of an option on its own line: ``"epochs": 30,``, ``"lr": 0.001,``."""
     epochs, words = option.counted if option.name.role is Role.EPOCHS else None, words_of(option.key)
     rate = option.measured if words and _RATES.issuperset(words) and option.value else None
     if epochs is rate is None:
@@ -67,26 +67,29 @@ def planned_alone(grammar: str, option: Pair) -> LineReading | None:
 
 
 def are_settings(named: Sequence[Pair]) -> bool:
-    """Whether many values of which few are measures, without a place in the training, are a program's settings.
+    """True if the values are settings: there are many, few of them are measures, and none is of an evaluation.
 
-    What was timed is told by no settings.
+    Times and other readings of the machine count as measures here: settings do not contain them.
     """
     few = 3 * sum(is_measure(pair.key) or is_of_machine(pair.key) for pair in named) < len(named)
     return len(named) >= _MANY and few and not any(pair.scope is NameScope.EVAL for pair in named)
 
 
 def are_options(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a long line has options side by side of which several have a value that no measure has."""
+    """True if a long line lists options, several of them with values that no measure could have."""
     return len(pairs) >= _MANY and len(_WORD_OPTION.findall(line)) >= _WORDS_SIDE_BY_SIDE
 
 
 def is_member(line: str, pairs: Sequence[Pair]) -> bool:
-    """Whether a line is a setting in a dictionary that is printed over several."""
+    """True if the line is a setting inside a dictionary printed over several lines."""
     return len(pairs) == 1 and _MEMBER.match(line) is not None and not is_measure(pairs[0].key)
 
 
 def arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
-    """The arguments of calls: ``AdamW(lr=0.001)``, ``Namespace(loss=0.5)``; a measure or a phase is no function."""
+    """Return the pairs that are call arguments: ``AdamW(lr=0.001)``, ``Namespace(loss=0.5)``.
+
+    A measure or a phase in front of the bracket is not a function: ``train(loss=0.5)``.
+    """
     found: list[Pair] = []
     for call in _CALL.finditer(line[:2000]):
         name = call[1].rpartition(".")[2]
@@ -98,34 +101,35 @@ def arguments(line: str, pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def is_placed(reading: LineReading) -> bool:
-    """Whether a reading is one of training: a "loss_weight" is a part at best, and an option more often."""
+    """True if a reading is of training: it has a counter or a whole loss. A "loss_weight" is more often an option."""
     whole = reading.loss is not None and classify(reading.loss_name).rank < PART
     return whole or reading.counters.positioned
 
 
 class Options:
-    """Watches for configurations with a line for each option: whatever these are called, they are no metrics."""
+    """Detects configurations printed one option per line: whatever their names, the options are not metrics."""
 
     def __init__(self, names: set[str]) -> None:
-        """``names`` takes in those of the options."""
+        """``names`` is the set that the names of options are added to."""
         self._names = names
         self._row: list[str] = []
         self._lines = self._words = 0
 
     @property
     def has_words(self) -> bool:
-        """Whether an option among the lines above has a value that no measure has."""
+        """True if an option in the lines above has a value that no measure could have."""
         return self._words > 0
 
     def interrupt(self) -> None:
-        """What comes next does not follow what came before."""
+        """Forget the options so far: the next line does not continue them."""
         if self._lines:
             self._row, self._lines, self._words = [], 0, 0
 
     def as_meant(self, line: str, readings: Sequence[LineReading] | None) -> Sequence[LineReading] | None:
-        """What was read of a line; an epoch that stands among options (``* epoch: 15``) is planned, not reached.
+        """Return the readings of a line, corrected if it is among options: ``* epoch: 15`` is planned, not reached.
 
-        A step is neither, ``Iteration: 4``, nor is a first one beside another option, ``Num Workers: 10    Itr: 1``.
+        A step there (``Iteration: 4``) is neither, nor is a first one beside another option
+        (``Num Workers: 10    Itr: 1``).
         """
         if not readings or self._lines < _BEFORE or not self._words or not (options := _options(line)):
             return readings
@@ -133,7 +137,7 @@ class Options:
         return [_as_option(reading, alone=len(options) == 1, joined=joined) for reading in readings]
 
     def read(self, line: str, readings: Sequence[LineReading], *, placed: bool) -> None:
-        """The next line, and what was read of it; ``placed`` where that is of training."""
+        """Take in the next line and its readings; ``placed`` if these are of training."""
         if placed or len(line) > _LONGEST:
             if placed or _LONG_OPTION.match(line) is None:
                 self.interrupt()
@@ -152,7 +156,7 @@ class Options:
 
 
 def _options(line: str) -> list[str]:
-    """The values of the options that a line consists of: one, or several side by side; none where it is no option."""
+    """Return the values of the options that make up a line, one or several side by side; empty for any other line."""
     parts = _SIDE_BY_SIDE.split(line.strip()) if ":" in line and "  " in line else [line]
     found = [_OPTION.fullmatch(part) for part in parts]
     return [] if None in found else [option["value"] for option in found if option is not None]
@@ -167,5 +171,5 @@ def _as_option(reading: LineReading, *, alone: bool, joined: bool) -> LineReadin
             return replace(reading, counters=Counters(epochs=now.epoch), plan=True)
         return replace(reading, counters=Counters()) if joined else reading
     is_step = reading.loss is None and now.step is not None and now == Counters(step=now.step)
-    begins = alone and or_zero(now.step) <= 1  # the first step, told behind the options
+    begins = alone and or_zero(now.step) <= 1  # training starts right below the options
     return replace(reading, counters=Counters()) if is_step and not begins else reading

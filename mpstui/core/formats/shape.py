@@ -1,10 +1,10 @@
-"""Reading at the speed of a regular expression: the shape of a log's own lines, learned and then matched in bulk.
+"""Read at the speed of a regular expression: learn the shapes of a log's lines, then match lines in bulk.
 
 A log of a gigabyte is ten million lines of a few shapes. A shape is learned from one line that a stateless grammar has
-read: every number in it is changed in turn, and what changes in the reading tells what the number is. The numbers then
-become groups of one expression. Nothing is trusted that was not checked: a slot whose value does not arrive unchanged
-in the reading spoils the shape, a form of number (without a fraction, below zero) that was not tried is not matched,
-the first lines are read both ways, and whatever the expression does not match goes the ordinary way.
+read: each number is varied in turn, and what changes in the reading shows what that number means. The numbers then
+become groups of one expression. Nothing is trusted unchecked: a number whose new value does not arrive unchanged in the
+reading spoils the shape, a number format that was not tried (no fraction, negative) does not match, the first lines are
+read both ways, and any line that the expression does not match is read the ordinary way.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from .points import NOWHERE, LineReading, Number, parse_number
 
 Read = Callable[[str], Sequence[LineReading] | None]
 PRINTED = re.compile(r"(?<![\w.])[-+]?\d+(?:,\d{3}(?!\d))*(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
-"""A number of a log, which may have commas between thousands."""
+"""A number in a log, which may have commas between thousands."""
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\d+")
-"""One of a record, whose commas stand between values, and which without one that is none is another record."""
+"""A number in a record, where commas separate values."""
 _WHOLE = "(?:0|[1-9][0-9]{0,17}+)"
 _REAL = f"(?>-?{_WHOLE}(?:[.][0-9]{{1,30}})?(?:[eE][-+]?[0-9]{{1,2}})?)"
 _OF_NO_MEANING = _REAL.replace(_WHOLE, "[0-9]{1,20}")
-"""Also of a date or a time."""
+"""A number that sets no field; may have leading zeros, as in dates and times."""
 _PARTS = re.compile(r"(?P<sign>[-+]?)(?P<whole>[\d,]{1,40})(?P<fraction>\.\d{1,40})?(?P<exponent>[eE][-+]?\d{1,9})?")
 _DRAWING = re.compile(r" {0,3}\d{1,3}%\|[^|\n]{0,200}\||\[[\d:]{1,12}<[\d:?]{1,12},")
-"""Parts of a progress bar that change with every frame and say nothing: percentage and blocks, the two clocks."""
+"""Parts of a progress bar that change with every frame but carry no reading: percentage and blocks, the two clocks."""
 _DRAWN = (r" {0,3}[0-9]{1,3}%[|][^|\n]{0,600}+[|]", r"\[[0-9:]{1,12}<[0-9:?]{1,12},")
 _COUNTERS = ("epoch", "step", "epoch_step")
 _PLANNED = ("epochs", "steps", "epoch_steps")
 _SINGLE = ("loss", "learning_rate", "throughput")
 _PLACES = {field.name: at for at, field in enumerate(fields(LineReading))}
-"""Of what a reading says; it is made whole in half the time that `replace` takes."""
+"""Positions of the fields of `LineReading`: building one from a list takes half the time of `replace`."""
 _PADDED_BEHIND = ("[", "(", "/")
 _MAYBE_PADDED_BEHIND = (*_PADDED_BEHIND, "{", "<", "=", ":", "|", "#")
 _MAX_SLOTS = 60
@@ -42,21 +42,21 @@ _MAX_LENGTH = 2000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LineShape:
-    """An expression for lines of one shape, learned from one of them, and what its groups mean."""
+    """A regular expression for lines of one shape, learned from one of them, and what its groups mean."""
 
     template: LineReading
     pattern: re.Pattern[bytes]
     targets: tuple[tuple[str, ...], ...]
-    """For every group of ``pattern`` the fields of the reading it sets: ``epoch``, ``loss``, ``metrics.NAME`` ..."""
+    """For each group of ``pattern``, the fields of the reading that it sets: ``epoch``, ``loss``, ``metrics.NAME``."""
     waits_as: bytes = b""
-    """Not empty where such a line is counted by the next one if that looks the same: how it looks."""
+    """Set if such a line waits for the next one, which supplies its counter if it looks the same: that look."""
 
     def column(self, field: str) -> int | None:
-        """The group that sets ``field``."""
+        """Return the index of the group that sets ``field``, or None."""
         return next((i for i, fields in enumerate(self.targets) if field in fields), None)
 
     def row_reading(self, row: Sequence[bytes]) -> LineReading:
-        """The reading of one row of texts, one for each group."""
+        """Return the reading of one match, given the text of each group."""
         values: dict[str, Number] = {}
         for targets, text in zip(self.targets, row, strict=True):
             number = parse_number(text.decode())
@@ -76,16 +76,16 @@ class LineShape:
 
 
 class _Slot(NamedTuple):
-    """One number of the line: what it sets, and in which forms it was seen to set the same."""
+    """One number of the line: the fields it sets, and a pattern for the number formats found to set the same."""
 
     fields: frozenset[str]
     pattern: str
 
 
 def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED, unlike: str = "") -> LineShape | None:
-    """The shape of ``line``, or None when it cannot be trusted to mean the same with other numbers.
+    """Return the shape of ``line``, or None if it cannot be trusted to mean the same with other numbers.
 
-    ``unlike``: what begins so is no line of the shape.
+    Lines that start with ``unlike`` are excluded from the shape.
     """
     text = line.decode(errors="replace")
     if len(line) > _MAX_LENGTH or not _DRAWING.sub("", text).isascii():
@@ -107,17 +107,17 @@ def learn(line: bytes, read: Read, number: re.Pattern[str] = PRINTED, unlike: st
 
 
 def _is_of_one_line(reading: LineReading) -> bool:
-    """Whether a reading says what the line measured, and nothing that other lines have to tell the sense of."""
+    """True if the reading can be understood from its line alone."""
     depends = reading.plan or reading.bare or reading.brief or reading.restart or reading.epoch_done
     return not depends and reading.under_way is None and reading.told_step is None
 
 
 def _slot_of(text: str, slot: re.Match[str], template: LineReading, read: Read, *, strict: bool) -> _Slot | None:
-    """What a number sets and how it may be printed; None when it must stay as it is."""
+    """Return what a number sets and how it may be printed; None if it must stay as it is."""
     number, before = slot.group(), _values(template)
 
     def moved(other: str) -> frozenset[str] | None:
-        """The fields that another number sets in its place; None when the line says something else then."""
+        """Return the fields that ``other`` sets in place of the number; None if the line then means something else."""
         changed = _single(read(text[: slot.start()] + other + text[slot.end() :]))
         if changed is None or _kind(changed) != _kind(template):
             return None
@@ -141,14 +141,14 @@ def _slot_of(text: str, slot: re.Match[str], template: LineReading, read: Read, 
         ["0", *(str(total) for total in totals if total is not None)] if counted else ["0.0", "1.0"] if fields else []
     )
     if any(moved(one) not in (fields, frozenset()) for one in special):
-        return None  # the first or the last says more
+        return None  # an extreme value (first, last, 0, 1) means something else
     return _Slot(fields, _forms(text, slot, lambda other: moved(other) == fields, counts=not fields or bool(counted)))
 
 
 def _forms(text: str, slot: re.Match[str], reads: Callable[[str], bool], *, counts: bool) -> str:
-    """The expression for a number in every form that ``reads`` alike; ``counts``: a whole one stays whole."""
+    """Return a pattern for the number in every format that ``reads`` the same; with ``counts``, an int stays an int."""
     number, parts = slot.group(), _PARTS.fullmatch(slot.group())
-    # Possessive where the text behind the number cannot be part of one: nothing is tried twice then.
+    # Possessive if the text after the number cannot be part of it, so that there is no backtracking.
     once = "" if re.match("[0-9.,eE]", text[slot.end() : slot.end() + 1]) else "+"
     if parts is None or (number.isdigit() and counts):
         return f"[0-9]{{1,20}}{once}"
@@ -160,7 +160,7 @@ def _forms(text: str, slot: re.Match[str], reads: Callable[[str], bool], *, coun
     other = "37" if whole != "37" else "41"
 
     def part(pattern: str, there: str, changed: str) -> str:
-        """Optional where the number is read alike with and without it."""
+        """Return ``pattern``, made optional if the number is read the same with and without this part."""
         return f"(?:{pattern})?{once}" if reads(changed) else pattern if there else ""
 
     minus = part("-", sign, f"{'' if sign else '-'}{other}{fraction}{exponent}") if sign != "+" else "[+]"
@@ -174,7 +174,7 @@ def _single(readings: Sequence[LineReading] | None) -> LineReading | None:
 
 
 def _kind(reading: LineReading) -> tuple[object, ...]:
-    """All of a reading but its numbers."""
+    """Return everything of a reading but its numbers."""
     names = (tuple(reading.metrics), tuple(reading.eval_metrics))
     told = tuple(name for name in _SINGLE if getattr(reading, name) is not None)
     bare = replace(
@@ -184,7 +184,7 @@ def _kind(reading: LineReading) -> tuple[object, ...]:
 
 
 def _values(reading: LineReading) -> dict[str, Number | None]:
-    """What a reading holds, by field."""
+    """Return the numbers of a reading by field."""
     single = {name: getattr(reading, name) for name in _SINGLE}
     metrics = {f"metrics.{name}": value for name, value in reading.metrics.items()}
     other = {f"eval_metrics.{name}": value for name, value in reading.eval_metrics.items()}
@@ -194,7 +194,7 @@ def _values(reading: LineReading) -> dict[str, Number | None]:
 def _expression(
     text: str, found: Sequence[re.Match[str]], slots: Sequence[_Slot | None], unlike: str
 ) -> re.Pattern[bytes]:
-    """The line as a pattern: each number that means something is a group; another may vary, or must stay (None)."""
+    """Return the line as a pattern: numbers that set a field are groups, others may vary, or must stay (slot None)."""
     parts: list[str] = []
     position = 0
     for match, slot in zip(found, slots, strict=True):
@@ -208,10 +208,9 @@ def _expression(
 
 
 def _literal_expression(text: str) -> str:
-    """The text itself, with as many spaces in front of the next number as that needs, and any drawing of a bar.
+    """Return a pattern for the text between numbers, with variable padding before the next number, and any bar drawing.
 
-    A column is padded until it is full, so that there may be none in the next line; behind a bracket there may be some
-    where this line has none.
+    Padding shrinks to nothing as a number fills its column; after a bracket there may be some where this line has none.
     """
     parts: list[str] = []
     position = 0

@@ -1,4 +1,4 @@
-"""Names that stand side by side in front of as many values: ``loss(train/val)=0.5/0.6``, ``IS, FID: 1.7, 341.4``."""
+"""Several names followed by as many values: ``loss(train/val)=0.5/0.6``, ``IS, FID: 1.7, 341.4``."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _IN_TURN = re.compile(
 
 
 def each_of_statistics(line: str) -> str:
-    """``mean reward: 20.5, median reward: 20.0`` of what was taken of the same values."""
+    """Spell out the name of each statistic: ``mean reward: 20.5, median reward: 20.0``."""
     return _STATISTICS.sub(_with_statistic, line) if _STROKES.search(line) else line
 
 
 def each_of_both(line: str) -> str:
-    """The value of the training and that of an evaluation under names of their own."""
+    """Give the training value and the evaluation value a name each: ``train loss: 0.5, val loss: 0.6``."""
     return _OF_BOTH.sub(_with_phase, line) if any(map(line.__contains__, _BESIDE_TRAINING)) else line
 
 
 def each_in_turn(line: str) -> str:
-    """Each name with its value, in a line that ends with all the values."""
+    """Put each name in front of its value, in a line that ends with all the values."""
     return _IN_TURN.sub(_with_name, line)
 
 

@@ -1,4 +1,4 @@
-"""Notations that put names and numbers in an order of their own, in the plain one: a name, then its value."""
+"""Rewrites unusual notations to the plain one: a name, then its value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CELLS = re.compile(
     r"\A\s{0,80}[│┃]\s{1,80}([^\W\d][^│┃\s]{0,80}(?: [^│┃\s]{1,40}){0,4})\s{1,80}[│┃]"
     r"\s{1,80}([-+]?[\d.]{1,30}(?:e[-+]?\d{1,3})?)\s{1,80}[│┃]\s{0,80}\Z"
 )
-"""A row of two cells, as the tables of Rich have them."""
+"""A row of two cells in a table drawn by Rich."""
 _OF_SAMPLES = re.compile(
     r"((?:\b(?:[Tt]est|[Tt]rain(?:ing)?|[Vv]al(?:idation)?) )?[Aa]ccuracy) (?:of|on) [^\d:\n]{1,60}"
     r"\d[\d,]{0,12} (test|train(?:ing)?|val(?:idation)?)?[\w ]{0,24}:(?=\s{0,4}\d)"
@@ -31,29 +31,29 @@ _COCO = re.compile(
     r"Average (?:Precision|Recall) {1,8}\((A[PR])\) @\[ ?(?:IoU|OKS)=(?:0\.50:0\.95|0\.(\d\d)) {1,8}\| area= {0,8}"
     r"(?:all|([sml])[a-z]{4,5}) \| maxDets= {0,4}(\d{1,4}) ?\] ?= ?(?=\d)"
 )
-"""A line of pycocotools: ``AP@100``, ``AP75@100``, ``APs@100``; -1 stands for nothing to measure."""
+"""A line of pycocotools, read as ``AP@100``, ``AP75@100``, ``APs@100``; not with -1, which means nothing to measure."""
 _SPREAD = re.compile(rf"(?<=[\d%]) ?(?:(?:±|\+/-|\+-) ?{NUMBER}%?|\((?:±|\+/-|\+-) ?{NUMBER}%?\))(?![\w.])")
-"""``0.25 ± 0.05``, ``84.5% (+/- 1.2%)``: how far a value is from others is none."""
+"""``0.25 ± 0.05``, ``84.5% (+/- 1.2%)``: the spread is not a value of its own."""
 _THREE_COUNTS = re.compile(r"(?i)\b((?:iteration|step) )\d{1,12}/(\d{1,12})/\d{1,12}(?![\w/.])")
-"""``At iteration 98/100/101``, as Tesseract counts what it has learnt from, trained on and looked at."""
+"""``At iteration 98/100/101``: Tesseract counts the samples it learnt from, trained on and looked at."""
 _LOADED_EPOCH = re.compile(r"\AEpoch loaded: (?=\d{1,9} - )")
-"""In front of what an evaluation of SpeechBrain has measured."""
+"""What SpeechBrain prints in front of the results of an evaluation."""
 _TRAINED_EPOCH = re.compile(r"\ATrain: (\d{1,6}) \[\s{0,9}(\d{1,9}/\d{1,9}) \(\s{0,2}\d{1,3}%\)\]")
-"""As timm's train.py has it."""
+"""``Train: 3 [ 50/1251 (  4%)]``, printed by timm's train.py."""
 _OF_EPOCH = re.compile(r"\A\[(\d{1,6})[:,] {1,8}(\d{1,9})/ {0,8}(\d{1,9})\]")  # ``[3: 7/12] train loss: 0.5``
 _RATE_TAG = re.compile(r"\A\[(LR|lr)\] (?:current|now|new): (?=\d)")  # ``[LR] current: 5.00e-04``
 _OF_TASK = re.compile(r"\A\[\(\d{1,6}(?:, ?\d{1,6}){1,4}\)\]:? ")
-"""``[(0, 0, 17)]: Epoch 3``: of which of several trainings a line is, no place in it."""
+"""``[(0, 0, 17)]: Epoch 3``: the tuple identifies one of several trainings, it is no counter."""
 _DOTTED = re.compile(r"(?<=\w) \.{3,120} (?=\S)")  # ``epochs ........ 20``
 _BEHIND_A_RULE = re.compile(r"\A(Step {1,12}\d{1,12}: (?:train|eval) {1,40}\w{1,80}) \| {1,4}(?=-?\d)")
-"""``Step    500: eval  WeightedCategoryAccuracy |  0.809``, as Trax has it."""
+"""``Step    500: eval  WeightedCategoryAccuracy |  0.809``, printed by Trax."""
 _TAGGED_EPOCH = re.compile(r"\A\[\s?([A-Za-z]{3,12})\s?\|\s?(\d{1,6}/\d{1,6})\s?\]")
 _VALUE_FIRST = re.compile(
     r"(?<=[:,|] )(\d{1,6}\.\d{1,12}\s?%?) ((?:[A-Za-z.]{1,12} ){0,2}(?:loss|Loss|acc|accuracy|Accuracy))(?=,|\Z| \|)"
 )
 """``0.98 train loss, 94.3% accuracy``."""
 _AT_STEP = re.compile(r"(?i)(?<=\()(epoch:? \d{1,9}, )total_(?:steps|iters)(?= \d)")
-"""``(epoch 4, total_steps 1280)`` is a place, not a plan."""
+"""``(epoch 4, total_steps 1280)``: a position, not a planned total."""
 _BY_COMMA = re.compile(r"([A-Za-z_]\w{0,30}),\s{1,4}(?=[-+]?\d)")
 _ALL_COMMAS = re.compile(r"(?:[A-Za-z_]\w{0,30},\s{1,4}[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?(?:,\s{0,4}|\Z)){3,30}\Z")
 """``Step, 21, Loss, 0.5, PSNR, 9.5``: names and values in turn."""
@@ -61,14 +61,14 @@ _LAST_BY_COMMA = re.compile(
     r"(?i)((?:epoch|step|iter(?:ation)?|batch) \d{1,12}, \w{0,12}(?:loss|acc|error)\w{0,12}), "
     r"(?=\d{0,12}\.\d{1,20}(?:e-?\d{1,3})?\Z)"
 )
-"""``epoch 1, phase train, step 10, loss_train, 0.838``: the places have no comma behind their names."""
+"""``epoch 1, phase train, step 10, loss_train, 0.838``: the counters have no comma after their names."""
 _BY_DASH = re.compile(rf" - (?={NUMBER}%?(?:,|\Z))")
 _ALL_DASHES = re.compile(
     rf"(?:\* )?(?:[A-Za-z][\w@-]{{0,20}}(?: [A-Za-z][\w@-]{{0,20}}){{0,3}} - {NUMBER}%?(?:, |\Z)){{2,12}}\Z"
 )
-"""``LOSS - 3.780, TOP-5 ACCURACY - 37.130``: each value behind a dash."""
+"""``LOSS - 3.780, TOP-5 ACCURACY - 37.130``: a dash in front of each value."""
 _COUNTED_UNIT = re.compile(r"(?<![\w.])(\d[\d.]{0,9}[kKM]?)it/(\d[\d.]{0,9}[kKM]?)it(?!\w)")
-"""``1.53kit/200kit``, as tqdm's counts are printed where there is no terminal."""
+"""``1.53kit/200kit``, as tqdm prints its counts without a terminal."""
 _COUNT_FIRST = re.compile(
     r"\A\W{0,3}(\d{1,6})(?:(?:-|-?(?:st|nd|rd|th)[- ])((?i:epoch))(?=[\s:,(](?!\s?=))| (epoch)(?=[:,] ))"
 )
@@ -78,10 +78,10 @@ _TRAINING_NTH = re.compile(
 )
 """``-->Training 3rd epoch<--``"""
 _STEPS_OF_EPOCH = re.compile(r"(?<![\w.])\d{1,9}(?= (?:steps|iters|iterations|batches|updates) per epoch\b)")
-"""``Finished 3 epoch training (50 steps per epoch)``: how long an epoch is."""
+"""``Finished 3 epoch training (50 steps per epoch)``: the length of an epoch, not a step."""
 _FINISHED_EPOCH = re.compile(r"(?i)\b(finished|completed) (\d{1,6}) (epoch)\b(?!\()")
 _PLACE_IN_BRACKETS = re.compile(r"(?i)\A\((step|iteration|iter|update|epoch)s?[:=]? ?(\d{1,12})\) (?=\S)")
-"""``(Steps: 20) eval/loss = 0.5``: what a line begins with is no plan."""
+"""``(Steps: 20) eval/loss = 0.5``: a counter at the start of a line is a position, not a planned total."""
 _COUNTERS = re.compile(
     r"(?i)\b(epoch)(?: and | ?[,/|] ?)(step|iter\w{0,6}|batch)\b( ?[:=])?\s{1,4}\[?(\d{1,9})(?: ?[,/|] ?| )(\d{1,9})\b"
 )
@@ -92,17 +92,17 @@ _BARRED = re.compile(r"(?<=poch: )\[\s?(\d{1,9}) \| (\d{1,9})\s?\]")  # ``Epoch:
 _SOCKEYE = re.compile(r"(?:\A|(?<=\] ))E=(\d{1,6}) B=(\d{1,12})(?=\s)")
 _EPOCH_POINT = re.compile(r"\A(\W{0,8}[Ee]poch)\.(\d{1,9})(?=\s)")  # ``---Epoch.3 Val MSE: 0.5``
 _TUPLE = re.compile(r"\A\('[^'\n]{1,60}', [^'\n]{1,60}(?:'[^'\n]{1,60}', [^'\n]{1,60}){0,8}\)\Z")
-"""What ``print`` makes of several things in Python 2: ``('Epoch: ', 1)``."""
+"""A tuple, as Python 2 prints several arguments: ``('Epoch: ', 1)``."""
 _IN_TUPLE = re.compile(r"(?:\A[(\[]|'?, )'([^'\n]{1,60}?)[\s:=]{0,4}', '?")
 _NAME_VALUE = r"'[A-Za-z][^'\n]{0,60}', '?[-+]?[\d.]{1,24}(?:e[-+]?\d{1,3})?'?"
 _LIST = re.compile(rf"\A\[{_NAME_VALUE}(?:, {_NAME_VALUE}){{1,20}}\]\Z")
-"""``['epoch', '1', 'loss', '0.5']``, as a row is printed that goes into a table as well."""
+"""``['epoch', '1', 'loss', '0.5']``, a table row printed as a list."""
 _HITS = re.compile(r"(?<![\w-])([A-Za-z][\w-]{0,20})( \(\w{1,24}\))? ?@ ?([1-9]\d{0,3})(?=\s?(?:=|:(?!\d)))")
-"""``Hits (raw) @ 10: 0.5``: at how many is part of the name."""
+"""``Hits (raw) @ 10: 0.5``: the 10 is part of the name."""
 _GROUPED = re.compile(r"([Ll]oss|[Mm]etrics?), (?=[a-zA-Z]\w{0,20}: \s?-?\d)")
-"""``training-loss, overall: 0.5    training-metric, acc: 0.9``: of which group a value is."""
+"""``training-loss, overall: 0.5    training-metric, acc: 0.9``: a group in front of the name."""
 _TRAINED = re.compile(r"\ATrain (\d{1,6})(?=, loss: )")
-"""As PointNet's and DGCNN's programs in PyTorch print an epoch."""
+"""``Train 3, loss: ..``: an epoch, printed by the PyTorch versions of PointNet and DGCNN."""
 _JOINED = ("poch and ", "poch, ", "poch,", "poch/", "poch | ")
 _RANKED = re.compile(r"\b([Tt]op)[ -]?(\d{1,3})[ -]([Aa]cc|[Aa]ccuracy|[Ee]rr|[Ee]rror)\b")
 _WINDOW = re.compile(
@@ -111,30 +111,30 @@ _WINDOW = re.compile(
     r"(\d{1,6} (?:episodes|games|trials|runs|seeds|folds|splits|contexts|tasks|experiences)))"
     r"(?=\s?[:=]\s?[-+.\d])"
 )
-"""``reward last 100 episodes: 1.5``, ``accuracy over all 3 tasks: 0.9``: over how much it is an average is no value."""
+"""``reward last 100 episodes: 1.5``, ``accuracy over all 3 tasks: 0.9``: the size of the window is not a value."""
 _WINDOW_IN_FRONT = re.compile(
     r"(?i)\A\s?(?:(?:over|for|in) )?(?:the )?(?:last|past) \d{1,6} (?:[a-z]{3,12} )?[a-z]{3,12}s: (?=[a-z])"
 )
 """``Last 10 training episodes: mean reward 20.5``"""
 _WINDOW_BEHIND = re.compile(r"(?<=[a-z]) \(\d{1,6} [a-z]{3,12}\) (?=-?\d{1,12}\.\d{1,20}\Z)")
-"""``mean reward (100 episodes) -19.5``, with no sign either."""
+"""``mean reward (100 episodes) -19.5``, without a sign in front of the value."""
 _SINGLE_PRECISION = re.compile(r"(?<![\w.])(-?\d{1,12}\.\d{1,12})f(-?\d{1,2})(?!\w)")
-"""``0.3125f0``, ``1.5f-5``: how Julia prints a number of 32 bits."""
+"""``0.3125f0``, ``1.5f-5``: a 32-bit float in Julia."""
 _RUN_ON = re.compile(r"(\.\d{6,20})(?=[A-Z][a-z]{0,12}[ _:=])")  # ``A loss:1.2830580643B loss:0.9392844268``
 _OF_NUMPY = re.compile(r"(?<![\w.])j?np\.(?:float|u?int)\d{1,2}\(([-+\w.]{1,40})\)")  # how NumPy 2 prints a scalar
 _NOT_FINITE = re.compile(r"(?<![\w.])([-+]?(?:nan|inf))\.0(?!\d)")
-"""``train_loss=nan.0``, as Lightning's bar pads what is no number."""
+"""``train_loss=nan.0``, as Lightning's bar pads NaN and infinity."""
 _BEST_SCORE = re.compile(
     r"(?:Monitored m|M)etric (\S{1,60}) (?:improved|did not improve)\b[^:]{0,60} (?:New b|B)est score(?=:)"
 )
-"""``Metric val_loss improved by 0.004 >= min_delta = 0.0. New best score: 0.028``, of Lightning's early stopping; at
-its end ``Monitored metric val_loss did not improve in the last 9 records. Best score: 0.028``."""
+"""Early stopping in Lightning: ``Metric val_loss improved by 0.004 >= min_delta = 0.0. New best score: 0.028``, and at
+the end ``Monitored metric val_loss did not improve in the last 9 records. Best score: 0.028``."""
 _PARTS = re.compile(r"(?<=osses: )(?:[A-Za-z_]\w{0,20} -?\d{1,12}\.\d{1,20}(?:, |(?=\]|\Z))){3,20}")
 """``[Losses: x 0.27, y 0.25, conf 4.37, total 15.14, recall: 0.5]``"""
 _HYPHENED = re.compile(r"(?<=\d)-(?=(?:step|iter|batch|epoch)s?\b)")  # ``epoch 29-step 50``
 _GLUED = re.compile(r"(?i)(?<![\w./\\-])(epochs?|ep|steps?|iter|iteration|it|batch|loss(?=\d{1,9}\.\d))[_-]?(?=\d)")
 _GLUE = re.compile(r"[hsprntHSPRNT][_-]?\d")
-"""How a name that is glued to its number may end: cheaper to look for."""
+"""How a name glued to its number may end: a cheaper search than `_GLUED`, done first."""
 
 
 _RATE_ALONE = re.compile(r"\A(lr|learning rate), (?=\d[\d.]{0,24}(?:e-\d{1,3})?\Z)")  # ``lr, 0.0005``
@@ -150,32 +150,32 @@ _NAMED_PLACE = re.compile(
     rf"|(?P<count>\d{{1,12}}) (?P<unit>epoch|step|iteration|iter|(?:mini)?batch)(?:e?s)?)"
     rf"(?=\s?(?P<sign>[:=]|(?:is|was):? |- )?\s{{0,4}}(?P<value>-?\d{{0,12}}(?P<point>\.?)\d|nan|inf))"
 )
-"""``loss in epoch 3 iteration 20: 0.5``: where it was stands between the name and the value. That of the best is not
-where training stands."""
+"""``loss in epoch 3 iteration 20: 0.5``: the counters stand between the name and the value. The epoch of a best value
+is not the current one."""
 _MAY_BE_WHOLE = ("loss", "cost", "score")
-"""How a name ends whose value behind a place needs neither a sign nor decimals."""
+"""Endings of names whose value after a counter needs neither a sign nor decimals."""
 _PLACES_BEHIND = (" at ", " @ ", " after ", " for ", " in ", " on ", " of ")
 _HEADED_PLACE = re.compile(
     rf"(?i)\A\s?((?:validation|test|train(?:ing)?) )loss at ({_COUNTER})(?: on [\w -]{{1,40}})?(?=\s?\|)"
 )
-"""``validation loss at iteration 70 | lm loss value: 6.5``: in front of the values, as Megatron has it."""
+"""``validation loss at iteration 70 | lm loss value: 6.5``: the heading that Megatron prints before the values."""
 
 
 _TOTAL_BESIDE = re.compile(
     r"(?i)\b((epoch|step|iter(?:ation)?|batch|update)(?:e?s)?)\s?/\s?"
     r"(?:(?:total|num|max|all|n)[_ ]?\2?(?:e?s)?|\2(?:e?s)?)(?=\s?[:=]\s{0,4}[\[(]?\s{0,4}\d{1,12}\s?/)"
 )
-"""``step/total_step: 5/60``: the names of both, then both."""
+"""``step/total_step: 5/60``: both names, then both numbers."""
 
 
 _BEHIND_A_WORD = re.compile(r"[a-zA-Z]\s?/")
-"""Looked for first: most strokes stand between numbers."""
+"""Searched for first: most slashes stand between numbers."""
 _WORDS_BEHIND = re.compile(
     r"(?i)(?<![\w./-])(\d{1,9}) (epoch|step|iter(?:ation)?|batch|update)(?:e?s)? ?/ ?(\d{1,9}) \2(?:e?s)?\b"
 )
 """``3 epochs / 20 epochs``."""
 _PASS = re.compile(r"\b[Pp]ass[ :=]{1,2}(?=\d{1,6}[ ,]{1,3}(?:(?:train|trained|training) )?[Bb]atch[ :=])")
-"""An epoch, where batches are counted behind it."""
+"""``Pass 3, Batch 20``: a pass is an epoch if batches are counted after it."""
 
 
 _NAMED_CELL = rf"[A-Za-z][\w@/%.-]{{0,40}}(?: |: ?|=)(?:{NUMBER}|nan|inf)%?"
@@ -183,19 +183,19 @@ _NUMBERED_CELLS = re.compile(
     rf"\A(\d{{1,9}})(?:\t|:\t| \| )({_NAMED_CELL}(?:(?:\t| \| ){_NAMED_CELL}){{1,30}})[\t |]{{0,3}}\Z"
 )
 _NAME_AND_VALUE = re.compile(rf"(?<![^\t ])([A-Za-z][\w@/%.-]{{0,40}})(?: |: ?|=)(?={NUMBER}|nan|inf)")
-"""``3\treward_avg 44.85\tlength 120``, one name and one value to a cell: what counts the lines stands in front."""
+"""``3\treward_avg 44.85\tlength 120``: the line's counter, then cells of one name and one value each."""
 
 
 _NAMES_FIRST = re.compile(
     rf"\A([A-Za-z_]\w{{0,40}}(?:, ?[A-Za-z_]\w{{0,40}}){{1,11}})[:=]?((?: {{1,2}}{NUMBER},?){{2,12}})\Z"
 )
-"""``loss_a,loss_b 7.187 5.516``, as ``print("loss_a,loss_b", a, b)`` has it."""
+"""``loss_a,loss_b 7.187 5.516``, the output of ``print("loss_a,loss_b", a, b)``."""
 _TIMES_A_NAME = re.compile(r"(?<![\w.])\d[\d.]{0,12}×(?=[^\W\d_])")
-"""``Fraction within 1.025×optimal: 90.7%``: a factor is part of the name."""
+"""``Fraction within 1.025×optimal: 90.7%``: the factor is part of the name."""
 
 
 def _names_first(line: str) -> str:
-    """Each of the names with its value, where there are as many; of two, one says that something is measured."""
+    """Pair the names with the values if there are equally many; with only two, one must name a loss or a measure."""
     found = _NAMES_FIRST.match(line) if "." in line else None
     if found is None:
         return line
@@ -205,7 +205,7 @@ def _names_first(line: str) -> str:
 
 
 def _listed(line: str) -> str:
-    """A line with commas between names and values."""
+    """Rewrite commas and dashes between names and values."""
     if line.startswith(("lr, ", "learning rate, ")):
         return _RATE_ALONE.sub(r"\1: ", line)
     if line.count(": ") == 1 and line[-1:].isdigit():
@@ -220,7 +220,7 @@ def _listed(line: str) -> str:
 
 
 def _signed(line: str) -> str:
-    """A line with the signs between names and values, in brackets and behind values that most programs print."""
+    """Rewrite unusual signs between names and values, inside brackets and after values."""
     if "±" in line or "+/-" in line or "+-" in line:
         line = _SPREAD.sub("", line)
     if " ..." in line:
@@ -237,13 +237,13 @@ def _signed(line: str) -> str:
 
 
 def respelt(line: str) -> str:
-    """A line as most programs would print it."""
+    """Return the line as most programs would print it."""
     if not line.isascii():
         line = spell_ordinals(line)
     if "×" in line:
         line = _TIMES_A_NAME.sub("", line)
     if "," in line and not _DECIMAL_POINT.search(line):
-        # Decimal commas are points, if one of them cannot part thousands: ``0,512`` or ``1,25``, ``1.5``.
+        # Commas are decimal if at least one cannot separate thousands: ``0,512``, ``1,25``.
         line = _COMMA.sub(r"\1.\2", line) if _DECIMAL_COMMA.search(line) else line
     if "│" in line or "┃" in line:
         line = _CELLS.sub(r"\1: \2", line)
@@ -284,21 +284,24 @@ def respelt(line: str) -> str:
 
 
 def _without_windows(line: str) -> str:
-    """Without the numbers that say over how much a value is an average."""
+    """Remove the numbers that tell the window of an average."""
     if "ast " in line or " over " in line or " per " in line or " across " in line:
         line = _WINDOW.sub(lambda match: f" ({match[1] or match[2]})", _WINDOW_IN_FRONT.sub("", line))
     return _WINDOW_BEHIND.sub(" ", line) if ") " in line and line[-1:].isdigit() else line
 
 
 def _with_counter(line: str, cells: re.Match[str]) -> str:
-    """``step 3 reward_avg: 44.85`` of cells behind a number; beside a loss its place says what that counts."""
+    """Read the number in front of cells as a step: ``step 3 reward_avg: 44.85``.
+
+    Beside a loss the line is left as it is: its context tells what the number counts.
+    """
     if "." not in cells[2] or "oss" in cells[2] or "LOSS" in cells[2]:
         return line
     return f"step {cells[1]} " + _NAME_AND_VALUE.sub(r"\1: ", cells[2])
 
 
 def _values_in_their_own_notation(line: str) -> str:
-    """Names and values that single programs print without a sign, or with more than a name in front of it."""
+    """Rewrite values that single programs print in a notation of their own, or under a longer phrase than a name."""
     if "ccuracy o" in line:
         line = _OF_SAMPLES.sub(lambda m: f"{m[1]}:" if " " in m[1] else f"{m[2] or ''} {m[1]}:", line)
     if "maxDets=" in line:
@@ -317,7 +320,7 @@ def _values_in_their_own_notation(line: str) -> str:
 
 
 def _counters_first(line: str) -> str:
-    """Counters that stand behind a name, or in an order or brackets of their own, in front."""
+    """Move counters that follow a name, or have an unusual order or brackets, to the front."""
     if "oss at " in line:
         line = _HEADED_PLACE.sub(r"\1\2", line)
     line = _NAMED_PLACE.sub(_place_first, line)
@@ -330,7 +333,7 @@ def _counters_first(line: str) -> str:
 
 
 def _place_first(match: re.Match[str]) -> str:
-    """``step 50 Valid MRR`` of ``Valid MRR at step 50: 0.25``; whole numbers may say what a program does there."""
+    """``Valid MRR at step 50: 0.25`` as ``step 50 Valid MRR: 0.25``; not if the value may not be a measurement."""
     name, place = match["name"], match["place"] or f"{match['unit']} {match['count']}"
     measured = match["sign"] and (match["point"] or match["value"][-1:] in "nNfF")
     if not measured and not name.lower().endswith(_MAY_BE_WHOLE):
@@ -339,7 +342,7 @@ def _place_first(match: re.Match[str]) -> str:
 
 
 def _around_strokes(line: str) -> str:
-    """A count and its total, each with its name in front of both or behind it, as ``name 3/20``."""
+    """Rewrite a count and its total, with both names before them or each name after its number, as ``name 3/20``."""
     line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line) if "]/[" in line else line
     if line.count("/") > 1:
         line = _THREE_COUNTS.sub(r"\1\2", line)
@@ -352,7 +355,7 @@ def _around_strokes(line: str) -> str:
 
 
 def _place_in_front(line: str) -> str:
-    """The place with which a line begins, as most programs would print it."""
+    """Rewrite the counters that a line starts with."""
     if line.startswith("[Pass "):
         return _PASS.sub("epoch ", line, count=1)
     if line[:1] in "Ee":
@@ -378,7 +381,7 @@ def _with_signs(match: re.Match[str]) -> str:
 
 
 def spell_ordinals(line: str) -> str:
-    """``第 3 轮`` as ``epoch 3``, and digits apart from the letters of scripts that put no space between words."""
+    """``第 3 轮`` as ``epoch 3``; also separate digits from letters in scripts without spaces between words."""
 
     def spell_out(match: re.Match[str]) -> str:
         number, word = (match[1] or match[3]).replace(" ", ""), match[2] or match[4]

@@ -1,4 +1,4 @@
-"""What a store keeps of a run beside its curves: how it is called, how it was configured, how it ended."""
+"""What a store keeps of a run besides its curves: its name, its configuration, how it ended."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from ..model.snapshot import State
 
 SYSTEM = "system/"
-"""Before the names of what a store has measured of the machine."""
+"""Prefix of the names of machine readings (GPU, memory) in a store."""
 MOST_SETTINGS = 500
-"""Of one run, those within others counted one by one."""
+"""Most settings kept of one run, nested ones counted individually."""
 _LONGEST_VALUE = 300
 _DEEPEST = 8
 
 
 class RunTold(NamedTuple):
-    """The words of a store on one run; empty or None: it does not say."""
+    """What a store says of one run; empty or None means that it does not say."""
 
     id: str = ""
     name: str = ""
@@ -32,20 +32,20 @@ class RunTold(NamedTuple):
     """Unix seconds, like ``ended``."""
     ended: float | None = None
     resumed: float | None = None
-    """When the newest of several attempts was started."""
+    """When the newest of several attempts started, Unix seconds."""
     idle: float = 0.0
-    """Seconds between its attempts, as far as the store tells."""
+    """Seconds between its attempts, as far as the store records them."""
     runtime: float | None = None
     """Seconds from its start to its end."""
     state: State | None = None
-    """How it ended, as the store witnesses it; None: the store has seen no end."""
+    """How it ended, according to the store; None if the store has recorded no end."""
     exit_code: int | None = None
     says: str = ""
-    """The store's own word for its state."""
+    """The store's own word for the state."""
 
 
 def flattened(name: str, value: Any, depth: int = 0) -> dict[str, str]:
-    """Settings by name, those within others by all of their names: ``model.depth``."""
+    """Return settings by name, nested ones under their dotted path: ``model.depth``."""
     if isinstance(value, dict) and value and depth < _DEEPEST:
         found: dict[str, str] = {}
         for key, inner in value.items():
@@ -58,7 +58,7 @@ def flattened(name: str, value: Any, depth: int = 0) -> dict[str, str]:
 
 
 def setting_text(value: Any) -> str:
-    """One setting as a word: ``0.001``, ``true``, ``gelu``, ``[0.9, 0.99]``; a long one is cut."""
+    """Return one setting as text: ``0.001``, ``true``, ``gelu``, ``[0.9, 0.99]``; a long one is cut."""
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if isinstance(value, list) and not any(isinstance(one, (dict, list)) for one in value):

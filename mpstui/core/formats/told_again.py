@@ -1,4 +1,4 @@
-"""Values that the next lines tell again: among others, or rounded."""
+"""Values that a later line repeats, among others or rounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, Number] | None) -> LineReading:
-    """The reading with all its values measured by an evaluation, which may be under way."""
+    """Return the reading with all its values as those of an evaluation, which may still be under way."""
     evaluated = {**reading.metrics, **reading.eval_metrics}
     return replace(
         reading,
@@ -32,15 +32,15 @@ def as_evaluation(reading: LineReading, at: Counters, under_way: tuple[Number, N
 
 @lru_cache(maxsize=4096)
 def _is_loss_on_known_data(name: str) -> bool:
-    """Whether a name is that of a loss, and says of what data."""
+    """True if a name is that of a loss and says on which data it was measured."""
     words = words_of(name)
     return not LOSS_WORDS.isdisjoint(words) and not (TRAIN_WORDS | EVAL_WORDS).isdisjoint(words)
 
 
 class ToldAgain:
-    """A loss that the next line tells again among others, ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
+    """Finds a loss that the next line repeats among others: ``Val loss: 52.67071`` above ``l1: 0.676 loss: 52.671``.
 
-    Whose the others are, stands on the first line. Not where the two have ever differed: they are two losses.
+    The first line says which data the other values belong to. Two losses that have ever differed are never joined.
     """
 
     def __init__(self) -> None:
@@ -48,13 +48,13 @@ class ToldAgain:
         self._differ: set[str] = set()
 
     def learn(self, reading: LineReading) -> None:
-        """Another line of training or of an evaluation: the one above, for the next."""
+        """Remember this line of training or evaluation as the one above the next."""
         told = {**reading.metrics, **reading.eval_metrics}
         name, value = next(iter(told.items()), ("", 0.0))
         self._above = (name, value) if len(told) == 1 and not reading.bar and _is_loss_on_known_data(name) else None
 
     def of(self, reading: LineReading) -> LineReading:
-        """The reading without the loss that the line above has told, its other values measured on the same data."""
+        """Return the reading without the loss repeated from the line above, its other values as of the same data."""
         if self._above is None or reading.bar or reading.loss is None or len(reading.metrics) < 2:
             return reading
         name, full = self._above
@@ -75,21 +75,21 @@ class ToldAgain:
 
 
 class Rounded:
-    """What an evaluation has measured, told again with fewer decimals before training went on: ``{'acc': 48.4375}``
-    above ``best so far, acc: 48.44``. Or first with fewer, and then in full."""
+    """Finds results of an evaluation that are repeated with fewer decimals before training goes on:
+    ``{'acc': 48.4375}`` above ``best so far, acc: 48.44``; or first with fewer, then in full."""
 
     def __init__(self) -> None:
         self._newest: dict[str, float] = {}
-        """What was measured since training was last seen."""
+        """Values measured since the last line of training."""
         self._beside: dict[str, int] = {}
-        """How many values stood on the line of each of these, itself among them."""
+        """For each of these, the number of values on its line, itself included."""
         self._at = NOWHERE
-        """Where it was told to be."""
+        """The counters of the line they were last on."""
         self._rounded: set[str] = set()
-        """What has been told so; any other may have been measured again with the same result."""
+        """Names seen repeated this way; any other value may have been measured again with the same result."""
 
     def learn(self, reading: LineReading) -> None:
-        """Another line of training or of an evaluation."""
+        """Take in another line of training or evaluation."""
         if reading.loss is not None or reading.metrics or (reading.counters != NOWHERE and not reading.eval_metrics):
             self._newest.clear()
         if reading.eval_metrics and not reading.bar and reading.under_way is None:
@@ -98,7 +98,7 @@ class Rounded:
             self._at = reading.counters
 
     def of(self, reading: LineReading) -> LineReading:
-        """The reading without the values that stand above it."""
+        """Return the reading without values that repeat those above it."""
         if not (self._newest and reading.eval_metrics) or reading.loss is not None or reading.metrics:
             return reading
         if reading.bar or reading.under_way is not None:
@@ -112,7 +112,7 @@ class Rounded:
         return reading if len(new) == len(reading.eval_metrics) else replace(reading, eval_metrics=new)
 
     def _is_record(self, values: Mapping[str, float]) -> bool:
-        """Whether several values gather what lines of fewer have told, as a record in JSON below them does."""
+        """True if the values only collect what shorter lines above have told, as a JSON record below them does."""
         return all(
             name in self._newest
             and (now == self._newest[name] or is_same(now, self._newest[name]))
@@ -124,6 +124,6 @@ class Rounded:
         before = self._newest.get(name)
         if before is None or not is_same(now, before):
             return False
-        if abs(decimals_of(before) - decimals_of(now)) > 1:  # by one: the last may have been a zero
+        if abs(decimals_of(before) - decimals_of(now)) > 1:  # one fewer may only be a trailing zero
             self._rounded.add(name)
         return name in self._rounded

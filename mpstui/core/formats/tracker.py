@@ -1,6 +1,6 @@
-"""Readings to points: which run, which counters hold, which series is the training loss.
+"""Turns readings into points: decides the run, the counters in effect, and which series is the training loss.
 
-Everything that needs memory of the lines before is here: several launches in one file, counters on a line above the
+Everything that needs memory of earlier lines is here: several launches in one file, counters on a line above the
 values, bars that are redrawn, the banner of an evaluation, rival series.
 """
 
@@ -27,7 +27,7 @@ from .under_way import DrawnEvaluation, UnderWay
 
 
 class Tracker:
-    """Places readings in runs and keeps the state of each."""
+    """Places readings in runs and keeps the state of the current one."""
 
     def __init__(
         self, *, from_zero: bool = False, steps: int | None = None, epoch_length: Number | None = None
@@ -35,7 +35,7 @@ class Tracker:
         self._banner, self._drawn = Banner(), DrawnEvaluation()
         self.current = self._line = Counters()
         self._headed = False
-        """Whether the newest line with counters has told nothing else: it heads those below it."""
+        """True if the newest line with counters has nothing else on it: a heading of the lines below."""
         self._plan = PlannedTotals()
         self._ends = Ends(from_zero=from_zero)
         self._rates = LearningRates()
@@ -44,7 +44,7 @@ class Tracker:
         self._launches = Launches(self._losses)
         self.names = MetricNames()
         self._late: list[MetricPoint] = []
-        """Points of values that were kept back until they proved to be metrics."""
+        """Points of values that were held back until they proved to be metrics."""
         self._evaluated, self._under_way, self._bars = Evaluated(), UnderWay(), BarBook()
         self._passes, self._bare, self._groups = EpochPasses(), BareValues(), Groups()
         self._epoch_steps = EpochSteps(steps, epoch_length)
@@ -52,7 +52,7 @@ class Tracker:
         self._trained = self._of_samples = self._reports_validation = False
 
     def place(self, reading: LineReading) -> MetricPoint | None:
-        """The point of a reading; None when it is only a plan, a redraw of what is known, or has to wait."""
+        """Return the point of a reading; None if it is a plan, a redraw of known values, or has to wait."""
         found = self._groups.as_meant(reading)
         if reading.bare:
             found = [*found[:-1], *self._bare.as_meant(reading, trained=self._trained)]
@@ -72,7 +72,7 @@ class Tracker:
             self._forget_bar(reading)
             return None
         if reading.bar and reading.loss is None and self._banner.is_evaluation and not self._trains_by_bars:
-            return None  # of the evaluation that was announced
+            return None  # a bar of the announced evaluation
         if reading.plan:
             if not (counted := self._plan.as_counted(reading, self._moves)):
                 if not self._trained:
@@ -88,7 +88,7 @@ class Tracker:
         reading = self._launches.as_placed(reading)
         if self._begins_run(reading):
             self._begin_run(reading)
-            reading = self._as_meant(self._evaluated.of(below))  # what the run before has told holds no more
+            reading = self._as_meant(self._evaluated.of(below))  # anew: what the previous run said no longer applies
         self._evaluated.learn(reading)
         said, reading = reading, self.names.of(reading, self._moves, self.current)
         self._remember(reading)
@@ -110,17 +110,17 @@ class Tracker:
         return point
 
     def end(self) -> None:
-        """Nothing follows: an evaluation that was under way is over, and no other group will be told."""
+        """Handle the end of the log: release what was waiting for an evaluation to finish or for another group."""
         self._late += filter(None, [*map(self._place, self._groups.release()), self._under_way.end()])
         self._late += self.names.left(self.point(LineReading("key-value")))
 
     def take_late(self) -> list[MetricPoint]:
-        """The points of values that were kept back until now, each once."""
+        """Return the points that were held back until now, each only once."""
         late, self._late = self._late, []
         return late
 
     def _evaluated_anew(self, reading: LineReading) -> MetricPoint | None:
-        """Where a line was drawn again, the evaluation that is new on it: Keras adds it to the last frame."""
+        """Return the point of an evaluation that a redrawn line has added, as in the last frame of Keras; else None."""
         if not self._evaluated.is_new(reading):
             return None
         return self.point(replace(reading, loss=None, series="", metrics={}))
@@ -128,9 +128,9 @@ class Tracker:
     def place_run(
         self, first: LineReading, last: LineReading, losses: Sequence[float], steps: Sequence[float] | None
     ) -> MetricPoint | None:
-        """Place many readings of one series at once, and return the last: None when that is not certainly the same.
+        """Place many readings of one series at once and return the last point; None, placing none, if that is not safe.
 
-        ``losses`` and ``steps`` are in order and start and end with the values of ``first`` and ``last``; steps rise.
+        ``losses`` and ``steps`` are in order, from the values of ``first`` to those of ``last``; steps increase.
         """
         series = self._losses.begun(first.series)
         evaluates = self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training
@@ -152,14 +152,14 @@ class Tracker:
         return self.point(last)
 
     def banner(self, told: Announcement) -> None:
-        """A line of its own has announced an evaluation, or training again."""
+        """Take in a line that announces an evaluation, or that training goes on."""
         self._reports_validation = self._reports_validation or told.lasting
         if not told.lasting and (self._trained or not told.of_samples):
             whose = self._evaluated.told_apart(told.whose)
             self._banner = Banner(told.phase, told.sure, told.epoch, repeats=told.repeats, whose=whose)
 
     def learn(self, fact: Fact) -> None:
-        """A line has said something of the run as a whole."""
+        """Take in what a line says about the run as a whole."""
         if fact.done and not fact.faint:
             self._evaluated.training_over()
         self._ends.learn(fact, self.current, self._at_end())
@@ -169,28 +169,28 @@ class Tracker:
 
     @property
     def primary(self) -> str | None:
-        """The name of the series to chart, as far as can be told by now; empty where several are rivals."""
+        """The name of the series to chart, as known so far; empty if several rival each other."""
         return self._losses.leading
 
     @property
     def epoch_length(self) -> Number | None:
-        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        """Steps of an epoch, if each epoch counts from its start and no line gives the total."""
         return self._epoch_steps.of_each
 
     @property
     def standing(self) -> Standing:
-        """The newest run as a whole."""
+        """The state of the newest run as a whole."""
         return self._ends.standing(self._at_end())._replace(planned_steps=self._plan.steps_of_run)
 
     def _at_end(self) -> bool | None:
         now, bar = self._plan.at(self.current), self._bars.best()
         if bar is not None and bar.step is not None:
-            # One that nothing is known of may be an epoch's.
+            # A total that the plan does not confirm may be an epoch's.
             now = now._replace(step=bar.step, steps=bar.steps if bar.steps == self._plan.steps else None)
         return self._ends.at_end(now)
 
     def summary(self) -> ParsedLog:
-        """What the log says so far."""
+        """Return what the log says so far."""
         main = self._losses.primary
         own = main.counters if main else Counters()
         if main is None and self.current == Counters() and not self.names.shown:
@@ -198,7 +198,7 @@ class Tracker:
         step, steps = self._shown_steps(main, own)
         epoch = first_known(self.current.epoch, own.epoch)
         if own.epoch is not None and or_zero(epoch) < own.epoch:
-            epoch = own.epoch  # evaluations go through older epochs when all is done
+            epoch = own.epoch  # evaluations after training may go through earlier epochs
         planned = self._plan.at(Counters(epoch=epoch, step=step)).epochs
         return ParsedLog(
             format=main.format if main else self._losses.first_format or "key-value",
@@ -216,7 +216,7 @@ class Tracker:
         )
 
     def _shown_steps(self, main: LossSeries | None, own: Counters) -> tuple[Number | None, Number | None]:
-        """The main series' own counter, else the training bar's, else the last one seen."""
+        """Return the main series' own counter, else the training bar's, else the last one seen."""
         bar = self._bars.best()
         if own.shown_step is not None and not (main is not None and main.bar):
             shown = self._line if own.step is not None and or_zero(self._line.step) > own.step else own
@@ -231,29 +231,29 @@ class Tracker:
 
     @property
     def _trains_by_bars(self) -> bool:
-        """Whether a bar may go on with the training: not before any, nor where only lines tell of its steps."""
+        """True if a bar may continue the training: something was trained, and not only lines count its steps."""
         return self._trained and (self._bars.best() is not None or self._line.shown_step is None)
 
     def _is_behind(self, bar: Counters, main: LossSeries | None) -> bool:
-        """Whether lines have told of a later step than the bar: that is too short, or was not drawn any more."""
+        """True if lines show a later step than the bar, which is too short or no longer drawn."""
         too_short = main is None and bool(bar.steps) and or_zero(self._line.step) > or_zero(bar.steps)
         later = bar.epoch is not None and or_zero(self._line.epoch) > bar.epoch
         return too_short or (later and self._line.step is not None) or self._trains_by_lines
 
     @property
     def _trains_by_lines(self) -> bool:
-        """Whether a line tells values and their step in a log whose bars show nothing of a training."""
+        """True if a line has values and their step, in a log whose bars show no training."""
         return not self.primary and self._line.step is not None and not (self._headed or self._bars.is_of_training)
 
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _is_cleared(self, bar: LineReading) -> bool:
-        """Whether a bar is set back for the next epoch: still under the title and with the loss of the last."""
+        """True if a bar was reset for the next epoch but still shows the title and loss of the last one."""
         series = self._losses.begun(bar.series)
         return series is not None and (series.last, series.counters.epoch) == (bar.loss, bar.counters.epoch)
 
     def _forget_bar(self, bar: LineReading) -> None:
-        """What was done in a moment before anything was trained was no training."""
+        """Discard a bar that filled in an instant before anything was trained: it was not training."""
         if not self._trained and self._bars.forget(bar):
             self.current = self.current._replace(step=None, steps=None)
 
@@ -272,7 +272,7 @@ class Tracker:
         self._banner = Banner()
 
     def _as_meant(self, reading: LineReading, lines: int = 1) -> LineReading:
-        """With a step that is counted anew in each epoch as one of its epoch; see `EpochSteps.watch`."""
+        """Return the reading with a step that restarts each epoch as a step of its epoch; see `EpochSteps.watch`."""
         if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
             return reading
         if reading.unnamed:
@@ -287,14 +287,14 @@ class Tracker:
         if reading.bar:
             return reading
         self._epoch_steps.watch(reading.counters, lines)
-        # The fields of a record are named for either.
+        # The field names of a record tell steps of the run from those of the epoch.
         is_record = reading.certain and reading.loss is not None and not reading.series.partition("@")[2]
         as_told = is_record and not self._epoch_steps.anew
         meant = reading.counters if as_told else self._epoch_steps.read(reading.counters)
         return reading if meant is reading.counters else replace(reading, counters=meant)
 
     def _ends_epoch(self, reading: LineReading) -> bool:
-        """Whether ``[2/3] mean total = 0.5`` is of the epoch whose bar is full: it counts the same."""
+        """True if a count such as ``[2/3] mean total = 0.5`` is that of the epoch whose bar is full."""
         now, held = reading.counters, self.current
         if reading.bar or now.step is None or not now.steps or now != Counters(step=now.step, steps=now.steps):
             return False
@@ -311,19 +311,19 @@ class Tracker:
             self._plan.take(Counters(epochs=self._bars.epochs_at(reading.counters.epoch)))
         if reading.bar:
             self._bars.draw(reading)
-            if reading.counters.shown_step is None:  # it counts epochs: what is drawn below it are their steps
+            if reading.counters.shown_step is None:  # a bar of epochs: bars drawn below it count their steps
                 self._passes.tell(reading.counters, self._plan.steps, None)
         elif self._passes.tell(reading.counters, self._plan.steps, self._bars.best()):
             self._bars.turn(reading.counters)
         if reading.phase is Phase.EVAL:
             now = reading.counters
             self._ends.evaluate(self.current.epoch, self._bars.best() or self.current, now)
-            # An evaluation tells which epoch it is, where that is not behind what training has said.
+            # An evaluation may announce an epoch, unless it is earlier than the one of training.
             if now.epoch is not None and now.epoch >= or_zero(self.current.epoch):
                 epochs = first_known(now.epochs, self.current.epochs)
                 self._epochs_announced += now.epoch != self.current.epoch
                 self.current = self.current._replace(epoch=now.epoch, epochs=epochs)
-            self._rates.learn(reading, moved=True)  # told among the results
+            self._rates.learn(reading, moved=True)  # a rate among the results
             return
         self._ends.train(reading, self.current)
         self._of_samples = reading.of_samples or (self._of_samples and reading.counters.shown_step is None)
@@ -333,7 +333,7 @@ class Tracker:
             self._throughput = reading.throughput
 
     def _advance(self, reading: LineReading) -> None:
-        """The counters that hold from here on; those of a bar that is not the training loop's are kept out."""
+        """Update the counters in effect; those of a bar that is not the training loop's are ignored."""
         now = reading.counters
         if reading.bar and now.shown_step is not None and not self._bars.leads(reading):
             return
@@ -344,7 +344,7 @@ class Tracker:
         new_epoch = now.epoch is not None and now.epoch != self.current.epoch
         if new_epoch:
             self._epochs_announced += 1
-            # Beside a step of the epoch stands one of the run.
+            # If a step of the epoch is held too, the other is one of the run.
             goes_on = now.step is not None or self._epoch_steps.through or self.current.epoch_step is not None
             step = self.current.step if goes_on else None
             self.current = self.current._replace(step=step, epoch_step=None, epoch_steps=None)
@@ -353,7 +353,7 @@ class Tracker:
         self.current = now.or_else(self.current)
 
     def _count(self, reading: LineReading) -> bool:
-        """Add the loss to its series; False when this very reading is known already."""
+        """Add the loss to its series; False if this very reading is already counted."""
         redrawn, at = not self._bars.reopened, self._placed(reading)
         if not self._losses.count(reading, at, self.current.epoch, self._epochs_announced, redrawn=redrawn):
             return False
@@ -365,11 +365,11 @@ class Tracker:
         return True
 
     def _placed(self, reading: LineReading) -> Counters:
-        """The reading's own counters; where it has none at all, those that hold."""
+        """Return the reading's own counters; if it has none at all, those in effect, without the steps."""
         return reading.counters if reading.counters != Counters() else self.current._replace(step=None, epoch_step=None)
 
     def point(self, reading: LineReading) -> MetricPoint:
-        """A reading that was placed, with the counters that hold where it has none."""
+        """Return the point of a placed reading, missing counters filled in from those in effect."""
         reading = self._as_meant(reading)
         own, held = reading.counters, self.current
         bar = None if own.shown_step is not None or reading.bar or self._trains_by_lines else self._bars.best()

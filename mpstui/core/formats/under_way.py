@@ -1,7 +1,7 @@
-"""What an evaluation prints while it is under way: ``Valid | Epoch 3 | 2/6 | Loss 0.5``, the frames of its bar.
+"""Interim values of an evaluation: ``Valid | Epoch 3 | 2/6 | Loss 0.5``, or the frames of its bar.
 
-What a part of the data gives is no result: it may be better than any, and would stand as the best. The result is in the
-summary at the end; of what that does not tell, the last that was printed, if it was printed near the end.
+A value over part of the data is no result: it may be better than any, and would be shown as the best. The result is in
+the summary at the end; for values that the summary lacks, it is the last one printed, if that was near the end.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from .told_again import as_evaluation
 
 
 class DrawnEvaluation:
-    """The bar of an evaluation, below which a loop for both prints what it prints below that of training."""
+    """Recognises an evaluation by its bar, where one loop prints the same lines for training and evaluation."""
 
     def __init__(self) -> None:
         self._is_newest = False
         self._trained = NOWHERE
-        """Of the bar that last showed a loss of training."""
+        """The counters of the bar that last showed a training loss."""
         self._first: LineReading | None = None
-        """That bar, since a line has told an epoch."""
+        """The reading of that bar; None again once a line names an epoch."""
         self._headed = False
-        """Whether any line has."""
+        """True once a line has named an epoch."""
 
     def of(self, reading: LineReading, series: LossSeries | None) -> LineReading:
-        """The reading as one of the evaluation, where its step lies behind what the epoch has trained already.
+        """Return the reading as one of the evaluation if its step is earlier than what the epoch has already trained.
 
-        A bar may be cleared before it is full: that one was drawn last does not say that its loop goes on.
+        That the evaluation's bar was drawn last does not prove that its loop still runs: a bar may be cleared early.
 
         Args:
-            series: of the loss of the reading, if it has had losses in this run.
+            series: the series of the reading's loss, if it has had losses in this run.
         """
         if not reading.bar and reading.counters.epoch is not None:
             self._first, self._headed = None, True
@@ -53,8 +53,9 @@ class DrawnEvaluation:
         return as_evaluation(reading, NOWHERE, (step, math.inf if steps is None else steps))
 
     def _of_bar(self, reading: LineReading) -> LineReading:
-        """A bar of another length than that of the epoch's training is an evaluation's, where it shows values of one
-        and no loss of training. Both may be described by the epoch alone; training's may show the last evaluation."""
+        """Return a bar as an evaluation's if its length differs from that of the epoch's training and it shows values
+        of an evaluation but no training loss. Both bars may be labelled with the epoch alone, and the training bar may
+        show the last evaluation."""
         if self._is_second(reading):
             return as_evaluation(
                 reading, NOWHERE, (or_zero(reading.counters.shown_step), or_zero(reading.counters.shown_steps))
@@ -69,9 +70,9 @@ class DrawnEvaluation:
         return as_evaluation(reading, NOWHERE, (or_zero(now.epoch_step), or_zero(now.epoch_steps)))
 
     def _is_second(self, reading: LineReading) -> bool:
-        """Whether a bar that says not what it does is the shorter one of two in an epoch that show the same.
+        """True if this unlabelled bar is the shorter of two in one epoch that show the same values.
 
-        The other one must be done, as far as a bar is drawn.
+        The longer one must have ended; half of it is enough, since the last frames may not be drawn.
         """
         first, now = self._first, reading.counters
         if (
@@ -90,32 +91,32 @@ class DrawnEvaluation:
 
 @dataclass(slots=True)
 class _Pass:
-    """One evaluation, from its first line on."""
+    """One evaluation in progress."""
 
     newest: MetricPoint
     seen: Number
     whole: Number
     between: Number
-    """How many batches lie between its lines."""
+    """Number of batches between its lines."""
     alone: bool = True
-    """Whether it has printed one line and no summary: what that counts is perhaps something else."""
+    """True while it has printed a single line and no summary: its count may be of something else than batches."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether another line would have come, were there more to tell; without a total each may be the last."""
+        """True if no further line was due before the end; without a total, any line may be the last."""
         return self.alone or math.isinf(self.whole) or self.seen + max(self.between, 1) >= self.whole
 
 
 class UnderWay:
-    """The newest of what an evaluation has printed so far, kept back until it is over."""
+    """Holds back the latest interim values of an evaluation until it is over."""
 
     def __init__(self) -> None:
         self._pass: _Pass | None = None
         self._told: MetricPoint | None = None
-        """What the newest evaluation came to, as long as no training has followed."""
+        """The result of the newest evaluation, until training goes on."""
 
     def without_repeated(self, reading: LineReading) -> LineReading:
-        """The reading without what its evaluation has told already: a bar of other work may stand between the two."""
+        """Return the reading without values its evaluation has already told; another bar may stand between the two."""
         told = {} if self._told is None else self._told.eval_metrics
         if not told or not reading.eval_metrics or reading.bar:
             return reading
@@ -123,7 +124,7 @@ class UnderWay:
         return reading if len(rest) == len(reading.eval_metrics) else replace(reading, eval_metrics=rest)
 
     def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
-        """Keep what a line of an evaluation tells; the end of the evaluation before, if it is the first of another."""
+        """Keep the interim values of a line; if it starts another evaluation, return the result of the one before."""
         if reading.under_way is None:
             return None
         seen, whole = reading.under_way
@@ -138,7 +139,7 @@ class UnderWay:
         return before
 
     def hear(self, reading: LineReading) -> MetricPoint | None:
-        """Another line: what it tells of the evaluation is the result, and a line of training ends that."""
+        """Take in another line: values of the evaluation on it are its result, and a line of training ends it."""
         if self._told is not None and (
             reading.loss is not None or reading.counters.epoch not in (None, self._told.counters.epoch)
         ):
@@ -149,13 +150,13 @@ class UnderWay:
             rest = {n: v for n, v in self._pass.newest.eval_metrics.items() if n not in reading.eval_metrics}
             self._pass.alone = self._pass.alone and len(rest) == len(self._pass.newest.eval_metrics)
             self._pass.newest = replace(self._pass.newest, eval_metrics=rest)
-        # A line may name the epoch that was evaluated again, above the result.
+        # A line above the result may repeat the epoch that was evaluated.
         again = reading.counters == Counters(epoch=self._pass.newest.counters.epoch, epochs=reading.counters.epochs)
         moves = reading.loss is not None or (reading.counters.positioned and not again)
         return self.end() if moves and reading.phase is Phase.TRAIN else None
 
     def end(self) -> MetricPoint | None:
-        """The values of the evaluation that no summary has told."""
+        """Return the interim values that no summary has repeated, if the evaluation had reached its end."""
         over, self._pass = self._pass, None
         if over is None or not over.has_ended or not over.newest.eval_metrics:
             return None
@@ -164,15 +165,15 @@ class UnderWay:
 
 
 def _is_same(value: float, told: float) -> bool:
-    """Whether a value is one that was told, as far as both were printed: a bar has the fewer decimals."""
+    """True if two values agree in the digits that both were printed with: a bar has fewer decimals."""
     return f"{value:.3g}" == f"{told:.3g}" or is_rounded(value, told)
 
 
 def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:
-    """Whether a line tells the same of more batches; a bar may stand still where it is drawn again."""
+    """True if a line has the same values over more batches; a bar may be redrawn at the same count."""
     seen, whole = reading.under_way or (0, 0)
     told, before = point.eval_metrics.keys(), now.newest.eval_metrics.keys()
-    if whole != now.whole or not before <= told:  # a loss of 0 is believed to be measured once it changes
+    if whole != now.whole or not before <= told:  # more names may appear: a loss of 0 only counts once it changes
         return False
     same_epoch = point.run == now.newest.run and point.counters.epoch == now.newest.counters.epoch
     return same_epoch and (seen > now.seen or (reading.bar and seen == now.seen))

@@ -1,10 +1,10 @@
-"""The words by which programs name things, in the languages met in logs: the one place to teach the reader a word."""
+"""The words that programs use, in the languages met in logs: the one place to teach the reader a new word."""
 
 from __future__ import annotations
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Words in a text, parted by white space."""
+    """Return the whitespace-separated words of a text."""
     return frozenset(text.split())
 
 
@@ -15,7 +15,7 @@ TRAIN_WORDS = word_set(
     обучение обучения
     """
 )
-"""Say that a value is of training."""
+"""Mark a value as one of training."""
 EVAL_WORDS = word_set(
     """
     val valid vali validation validating validate eval evaluation evaluating evaluate test testing tst dev
@@ -24,7 +24,7 @@ EVAL_WORDS = word_set(
     teste validierung validierungsverlust testverlust
     """
 )
-"""Say that a value is of an evaluation."""
+"""Mark a value as one of an evaluation."""
 EPOCH_WORDS = word_set(
     """
     epoch epoche epoca época époque epochs epoches ep epo epch epok epoka
@@ -34,9 +34,9 @@ EPOCH_WORDS = word_set(
 )
 """Name an epoch."""
 EPOCH_PLURALS = word_set("epochs epoches épocas epocas époques epoques epochen эпох 轮数")
-"""Name how many epochs are planned."""
+"""Name the number of planned epochs."""
 ROUND_WORDS = word_set("round")
-"""Name an epoch that is many trainings, where nothing else on the line counts."""
+"""Name an epoch made of many trainings (federated learning), if the line has no other counter."""
 STEP_WORDS = word_set(
     """
     step steps iter iters iteration iterations it itr itrs update updates timestep timesteps numsteps num_updates шаг
@@ -47,7 +47,7 @@ STEP_WORDS = word_set(
 )
 """Name an optimizer step."""
 GENERATION_WORDS = word_set("generation generación génération geração поколение 世代")
-"""Name a step of an evolution, beside a measure: what a language model gives is called so too."""
+"""Name a step of an evolutionary algorithm, but only beside a measure: output of a language model is called that too."""
 BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote")
 """Name a batch of an epoch."""
 BESIDE_A_COUNTER = word_set(
@@ -57,7 +57,7 @@ BESIDE_A_COUNTER = word_set(
     l bfgs lbfgs adam sgd adamw 迭代 更新
     """
 )
-"""Say nothing about what a counter counts."""
+"""Beside a counter, these do not change what it counts."""
 NOT_THE_EPOCH = word_set(
     """
     best last max min per every warm warmup start end stop save saved eval log num total patience decay since early
@@ -66,39 +66,39 @@ NOT_THE_EPOCH = word_set(
     than spent local
     """
 )
-"""In front of "epoch": it is another than the one that is trained."""
+"""In front of "epoch": another one than the current epoch of training."""
 NOT_THE_STEP = NOT_THE_EPOCH | word_set(
     "accumulation accum grad micro inner diffusion denoising sampling sampler search"
 )
-"""In front of "step": it is another than one of the optimizer."""
+"""In front of "step": another step than one of the optimizer."""
 NUMBERED_WORDS = word_set(
     "fold client class head seed gpu rank worker layer trial part member task shot level group correct right"
 )
-"""In front of a number that goes up: it says which of several, or how many, not where the training stands."""
+"""In front of a rising number: an index or a quantity, not the progress of the training."""
 STATISTIC_WORDS = word_set("mean avg average median std stddev min max var p5 p25 p50 p75 p95 p99 q1 q3")
-"""Name what was taken of many values, at the head of a column."""
+"""Name a statistic of many values, at the head of a column."""
 CENTRES = word_set("mean avg average median")
-"""Those of them that stand for all the values."""
+"""The statistics that represent all the values."""
 HEADING_WORDS = word_set(
     """
     result results summary total avg average mean final best metrics metric stats status log progress gpu cpu mps cuda
     rank overall all end done note event report score scores update state ppo sac dqn td3 a2c rl sft dpo gan model
     """
 )
-"""In capitals in front of values: they head those of the whole run."""
+"""In capitals in front of values: a heading for those of the whole run."""
 SUBJECT_WORDS = word_set(
     "symbol ticker class label category name dataset domain task split phase mode set subset stock"
 )
-"""Name a column that says whose values a row holds."""
+"""Name a column that says what the values of a row belong to."""
 PART_WORDS = word_set("class cls label category head block channel keypoint joint expert")
-"""In front of a number and a measure: it is that of a part, not of the run."""
+"""In front of a number and a measure: the measure is of a part (``class 3 accuracy``), not of the run."""
 PLAN_WORDS = word_set(
     """
     num number total max n planned of nb count 総 总 總 合計 총 전체 totales totais totali всего
     макс количество число anzahl nombre número numero
     """
 )
-"""In front of a counter: how many are planned."""
+"""In front of a counter: the planned total."""
 LOSS_WORDS = word_set(
     """
     loss losses lss 损失 损失值 損失 損失値 误差 誤差 ロス 손실 손실값 로스 trainingsverlust
@@ -112,24 +112,24 @@ AVERAGE_WORDS = word_set(
     avg average averaged avr mean running smooth smoothed ema moving epoch moyenne 平均 평균 средний средняя
     """
 )
-"""Say that a value is an average."""
+"""Mark a value as an average."""
 WHOLE_WORDS = word_set("total overall all sum full final 总 總")
-"""Say that a loss is the whole one."""
+"""Mark a loss as the total."""
 FILLER_WORDS = word_set(
     """
     step batch iter iteration current cur curr this now minibatch mini per sample token tok raw 当前 现在 value 값 値 值
     main rank is was the so far for on at of in 集 的 为 為 是 每 本轮 该 上的 모델
     """
 )
-"""Say nothing about which loss it is."""
+"""Do not distinguish one loss from another."""
 CRITERION_WORDS = word_set(
     """
     lm ce crossentropy cross entropy nll mse l1 l2 ntp mlm ar g2p ctc diffusion denoising sft task
     """
 )
-"""Name a criterion that is the training loss where there is no plainer one."""
+"""Name a criterion that is the training loss if there is no plainer one."""
 PIXEL_WORDS = word_set("pix pixel percep perceptual fea style gan g d real fake total freq edge ssim charbonnier")
-"""Behind an ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
+"""After ``l_``: the losses of image restoration (``l_pix``, ``l_g_percep``, ``l_d_real``)."""
 NEVER_A_LOSS = word_set(
     """
     λ scale weight weights fn func function type name smoothing best min minimum lowest max previous prev last
@@ -139,7 +139,7 @@ NEVER_A_LOSS = word_set(
     最小 最佳 最低 ベスト 最良
     """
 )
-"""A name with one of these is no training loss, whatever else it says."""
+"""A name with one of these is never a training loss, whatever its other words."""
 MEASURE_WORDS = word_set(
     """
     acc accuracy acc1 acc5 top1 top5 ppl perp perplexity bpb bpc f1 precision recall auc auroc iou miou
@@ -147,7 +147,7 @@ MEASURE_WORDS = word_set(
     准确率 精度 正解率 정확도 точность
     """
 )
-"""Name a measure of a model that is taken for nothing else where no sign joins it to a number."""
+"""Name a measure unambiguously, even without a sign between it and a number."""
 NO_MEASURE = NEVER_A_LOSS - word_set("perplexity norm grad old diff std var gap last") | word_set(
     "alpha gamma thresh thr annealing scheduler schedule"
 )
@@ -160,15 +160,15 @@ _ERRORS_AND_SCORES = """
     crps bpd nmi ari qwk mcd fitness roc accy fscore f1score fmeasure
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
-"""Name a measure where a sign joins it to a number."""
+"""Name a measure if a sign stands between it and a number."""
 RANKED = word_set("map ap top hit hits")
-"""Are measures with a number behind them: ``mAP@50``, ``top 5``."""
+"""Measures that may have a number after them: ``mAP@50``, ``top 5``."""
 NUMBERED = word_set("top hit hits")
-"""Are no measures without their number: ``hits: 12`` are those of a cache."""
+"""Measures only with a number after them: ``hits: 12`` may be of a cache."""
 LABEL_WORDS = word_set("set results result metrics")
-"""Stand beside the word that says whose values a line holds: "Test set", "Validation results"."""
+"""Words beside "test" or "validation" in a label: "Test set", "Validation results"."""
 RATE_WORDS = word_set("lr 学习率 学習率 학습률 lrate lernrate leersnelheid inlärningshastighet")
-"""Are the learning rate."""
+"""Name the learning rate."""
 RATE_PAIRS = frozenset(
     {
         ("learning", "rate"),
@@ -184,19 +184,19 @@ RATE_PAIRS = frozenset(
         ("współczynnik", "uczenia"),
     }
 )
-"""Are the learning rate together, with at most a "de" between them."""
+"""Name the learning rate as a pair, with at most a "de" between them."""
 NEVER_A_RATE = word_set(
     """
     mult mul multiplier scale decay factor min max final warmup scheduler schedule end scaling patience gamma lrm
     ratio reduction range step steps size drop policy power ending by itr iter iters every interval freq
     """
 )
-"""Make something else of a learning rate."""
+"""In a name with a learning rate: it is something else (``lr_decay``)."""
 NEVER_A_METRIC = word_set(
     "δ eta remaining left checkpoint checkpointer seed version pid port range shape size sizes dim dims rank ranks bs"
     " ts"
 )
-"""A name with one of these is that of something that a program also prints."""
+"""A name with one of these is of something other than a metric."""
 COUNTED = (
     STEP_WORDS
     | EPOCH_WORDS
@@ -207,14 +207,14 @@ COUNTED = (
         " tp fp fn tn"
     )
 )
-"""At the end of a name: so many there are of them."""
+"""At the end of a name: the value is their number."""
 NO_NAME = word_set(
     """
     t in at of the and to from by is for with using min max mins sec secs hours days v num n no on as am pm device gpu
     class cuda best took after before over within under during until since every per inner outer
     """
 )
-"""A name of nothing but these is a piece of a sentence."""
+"""A name of these words alone is a piece of a sentence."""
 _TIMES = "time times timing timer elapse elapsed elasped duration runtime took data tiempo tempo temps zeit dauer durée"
 DURATIONS = word_set(f"{_TIMES} seconds secs minutes walltime wallclock 耗时 用时 時間 시간")
 """Name a time."""
@@ -224,17 +224,17 @@ MACHINE_WORDS = word_set(
     utilization reserved allocated memallocated 显存 内存 速度
     """
 )
-"""Tell of the machine."""
+"""Name a reading of the machine."""
 SETTING_WORDS = (
     word_set("lr momentum decay dropout warmup optimizer scheduler workers hidden layers heads") | RATE_WORDS
 )
-"""Name what a program is told."""
+"""Name a setting."""
 EPISODES = word_set("episode episodes")
-"""Beside the number of one the values are those of training."""
+"""Beside the number of an episode, values are of training."""
 BEST_WORDS = word_set("best highest 最佳 最好 最优 最高 ベスト")
-"""Say that a value is the best so far."""
+"""Mark a value as the best so far."""
 EARLIER_WORDS = word_set("prev previous")
-"""Say that a value is the one told before."""
+"""Mark a value as the previous one."""
 PLAIN_WORDS = (
     MEASURES
     | TRAIN_WORDS
@@ -250,7 +250,7 @@ PLAIN_WORDS = (
         " exact match em success win log"
     )
 )
-"""Beside them, a name of a measure says nothing but which one it is."""
+"""A name of these words alone says nothing but which measure it is."""
 SPELLINGS = {
     **dict.fromkeys(("accuracy", "accuracies", "accu", "accy"), "acc"),
     **dict.fromkeys(("准确率", "精度", "正解率", "정확도", "точность"), "acc"),
@@ -258,7 +258,7 @@ SPELLINGS = {
     **dict.fromkeys(("average", "averaged", "avr", "mean"), "avg"),
     **dict.fromkeys(LOSS_WORDS, "loss"),
 }
-"""Words for the same, and how it is called in comparisons."""
+"""Synonyms, and the spelling used to compare names."""
 SPELT_OUT = (
     ("root mean squared error", "rmse"),
     ("mean squared error", "mse"),
@@ -274,8 +274,8 @@ SPELT_OUT = (
     ("gnorm", "grad norm"),
     ("reconstruction loss", "recon loss"),
 )
-"""Names of several words for the same, in the order in which they are looked for."""
+"""Synonyms of several words, in the order in which they are looked for."""
 TEST_WORDS = word_set("test testing tst 测试 測試 テスト 테스트 тест prueba teste testverlust")
-"""Of `EVAL_WORDS`, those that say it is a test, not a validation."""
+"""Those of `EVAL_WORDS` that mean a test, not a validation."""
 BESIDE_A_MEASURE = LABEL_WORDS | word_set("avg average averaged avr mean moyenne 平均 평균 средний средняя")
-"""Make no other quantity of a loss or an accuracy."""
+"""Beside a loss or an accuracy, these do not make it another quantity."""
