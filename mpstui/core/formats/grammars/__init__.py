@@ -1,9 +1,9 @@
-"""The grammars that a log line is tried against: one module each, found by themselves.
+"""The grammars that a log line is tried against: one module each, discovered automatically.
 
-A grammar module defines a class with the attributes of `LineGrammar` and ends with ``GRAMMAR = TheClass``. Nothing else
-names it: a format is added as one module, here or in another package (`LOG_GRAMMARS`), and its test is the examples
-that it carries. Each reader owns one instance of every grammar, so a grammar may keep state between lines (a table's
-header, the epoch of a banner) but no text.
+A grammar module defines a class with the attributes of `LineGrammar` and ends with ``GRAMMAR = TheClass``. It is not
+registered anywhere: a format is added as one module, here or in another package (`LOG_GRAMMARS`), and its examples are
+its test. Each reader owns one instance of every grammar, so a grammar may keep state between lines (a table's header,
+the epoch of a banner) but no text.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from ..records import read_record
 
 
 class Example(NamedTuple):
-    """Lines of a format and what `LogReader.summary` must say of them, which it must not say without the grammar."""
+    """Lines of a format and what `LogReader.summary` must say of them, but must not say without the grammar."""
 
     lines: str
     loss: float | None = None
     """The last training loss."""
     losses: int = 1
-    """How many training losses there are."""
+    """The number of training losses."""
     epoch: Number | None = None
     epochs: Number | None = None
     step: Number | None = None
     steps: Number | None = None
     learning_rate: float | None = None
     format: str = ""
-    """The format of the loss, where that is not the grammar's name."""
+    """The format of the loss, if that is not the grammar's name."""
 
 
 class LineGrammar:
-    """One format of one program; most have no progress bars."""
+    """A reader of one line format; most formats have no progress bars."""
 
     name: ClassVar[str]
     """What ``mpstui parse`` prints as the format."""
     priority: ClassVar[Priority] = Priority.EXACT
     needles: ClassVar[tuple[str, ...]] = ()
-    """A line that holds none of these strings is not shown to the grammar; empty means every line."""
+    """Only lines that contain one of these strings are shown to the grammar; empty means every line."""
     examples: ClassVar[tuple[Example, ...]]
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """The readings of a line without prefix and control sequences; None when the line is not this grammar's.
+        """Return the readings of a line stripped of prefix and control sequences; None if it is not this grammar's.
 
-        An empty sequence claims the line and says nothing: no other grammar is asked.
+        An empty sequence claims the line without a reading: no other grammar is asked.
         """
         raise NotImplementedError
 
     @property
     def is_open(self) -> bool:
-        """Whether the next line may be read as more of what one before has begun, whatever else it could be."""
+        """True if the next line may continue what an earlier one has begun, whatever else it looks like."""
         return False
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
-        """The reading of a progress bar's frame; None when the bar is not this grammar's."""
+        """Return the reading of a progress bar's frame; None if the bar is not this grammar's."""
         return None
 
 
 @cache
 def grammar_classes() -> tuple[type[LineGrammar], ...]:
-    """Every grammar, in the order in which they are asked."""
+    """Return every grammar, in the order in which they are asked."""
     found: list[type[LineGrammar]] = discovered(__name__, LOG_GRAMMARS, "GRAMMAR")
     return tuple(sorted(found, key=lambda grammar: (grammar.priority, grammar.name)))
 
 
 def all_grammars() -> list[LineGrammar]:
-    """A fresh instance of every grammar, in the order in which they are asked."""
+    """Return a fresh instance of every grammar, in the order in which they are asked."""
     return [grammar() for grammar in grammar_classes()]
 
 
 _MAX_DECLARED_LINE = 2000
-"""Characters of a line that a declared pattern is shown: it may be slow, so it gets little."""
+"""Characters of a line that a declared pattern is matched against: it may be slow."""
 
 
 class Declared(LineGrammar):
@@ -93,7 +93,7 @@ class Declared(LineGrammar):
     examples = ()
 
     def __init__(self, pattern: str) -> None:
-        """Raises UsageError when the pattern is no regular expression, names no group, or could take for ever."""
+        """Raise UsageError if the pattern is not a regular expression, has no named group, or could run for ever."""
         try:
             self._pattern = line_pattern(pattern)
         except PatternMistake as error:

@@ -18,14 +18,14 @@ _LLM_C = re.compile(
     r"(?: lr:([\d.e+-]{1,24}))?(?: norm:([\d.e+-]{1,24}))?\Z"
 )
 _SPLIT_FIRST = re.compile(r"(train|valid|test) (\d{3,9}) (\d\.\d{6}e[-+]\d\d|nan|inf) \d{1,3}\.\d{6} \d{1,3}\.\d{6}\Z")
-"""The batch, the loss and the two accuracies so far, as programs that search for architectures print them."""
+"""The batch, then the loss and two accuracies so far, printed by architecture search programs."""
 _OF_STEP = re.compile(r"(\d{1,12}):(\t)(-?\d{1,9}\.\d{9}|nan|inf)\Z")
-"""The loss of every step without a word, below ``Epoch: 3``, as WaveGlow and Flowtron print it."""
+"""The step and its loss without a name, below ``Epoch: 3``, printed by WaveGlow and Flowtron."""
 _EVALUATION = re.compile(r"(\d{1,12})((?: [a-z]\w{0,20}(?:_loss|_ppl|_acc) -?\d+(?:\.\d+)?){1,8})\Z")
 
 
 class BareSplit(LineGrammar):
-    """What follows ``train`` or ``trl`` is the loss."""
+    """The value after ``train`` or ``trl`` is the loss."""
 
     name = "step split value"
     examples = (
@@ -54,7 +54,7 @@ class BareSplit(LineGrammar):
         value = as_float(batch[3]) if batch is not None else None
         if batch is not None and value is not None:
             if batch[1] != "train":
-                return ()  # so far: the whole follows on a line of its own
+                return ()  # an interim value: the result follows on a line of its own
             counters = Counters(epoch_step=as_number(batch[2]))
             return (LineReading.training(self.name, counters, "train loss", value),)
         match = _EVALUATION.match(line)

@@ -1,6 +1,6 @@
-"""Two numbers joined by a dash: ``Batch [20-40]``, the batches since the line before, or ``Batch [5-100]``, of so many.
+"""Two numbers joined by a dash: ``Batch [20-40]``, the batches since the last line, or ``Batch [5-100]``, 5 of 100.
 
-Which of them stands still from line to line tells; a single line says that so many were done at least.
+It is a total if the second number stays the same from line to line; until that shows, it is read as one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SPAN = re.compile(r"(?<=Batch )\[(\d{1,9})-(\d{1,9})\]")
 
 
 class BatchSpans(LineGrammar):
-    """What any program may print, behind either."""
+    """Rewrites the span and leaves the rest of the line to the general reader."""
 
     name = "batch spans"
     needles = ("Batch [",)

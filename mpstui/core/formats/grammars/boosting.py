@@ -24,7 +24,7 @@ _RISING = re.compile(r"(?i)(?:auc|aucpr|ndcg|map)(?:@\d+)?$")
 
 
 class Boosting(LineGrammar):
-    """Rounds of gradient boosting; the first training metric that falls is what is minimised."""
+    """Rounds of gradient boosting; the loss is the first training metric that is not maximised (AUC, NDCG, MAP)."""
 
     name = "boosting"
     priority = Priority.SHARED
@@ -47,7 +47,7 @@ class Boosting(LineGrammar):
         number = int(head[1] or head[2])
         before, self._round = self._round, max(number, self._round) if number > 1 else number
         if 1 < number <= before:
-            return ()  # early stopping prints the best round once more; only a first round starts another fit
+            return ()  # early stopping repeats the best round; only a first round starts another fit
         train: dict[str, float] = {}
         other: dict[str, float] = {}
         for name, value in values:

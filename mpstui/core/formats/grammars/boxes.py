@@ -1,4 +1,4 @@
-"""Boxes of two columns, ``|    loss | -0.0199 |``, one for each record.
+"""Two-column boxes, ``|    loss | -0.0199 |``, one for each record.
 
 Stable-Baselines3 and OpenAI baselines draw them between dashed rules, terminaltables, prettytable and tabulate between
 ``+------+--------+``.
@@ -17,12 +17,12 @@ from . import Example, LineGrammar
 _CELLS = re.compile(r"\|\s{0,80}([^|]{1,80}?)\s{0,80}\|\s{0,80}([^|\s]{0,60})\s{0,80}\|\Z")
 _RULE = re.compile(r"-{8,300}\Z")
 _GRID = re.compile(r"\+[-=]{3,200}\+[-=]{3,200}\+\Z")
-"""Settings stand in such a box as often as what was measured."""
+"""The rule of a grid. Such boxes hold settings as often as measurements."""
 _MAX_CELLS = 200
 
 
 class Boxes(LineGrammar):
-    """One reading per box, made when the box closes."""
+    """Makes one reading per box, when the box closes."""
 
     name = "stable-baselines3"
     needles = ("|", "--------", "+--", "+==")
@@ -47,7 +47,7 @@ class Boxes(LineGrammar):
         self._cells: dict[str, object] = {}
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """Nothing for a cell, the whole box for the rule under it."""
+        """Claim each cell without a reading; return the whole box at the rule below it."""
         in_grid = line.startswith("+") and _GRID.match(line) is not None
         if in_grid or _RULE.match(line):
             box, self._cells, self._section = self._cells, {}, ""

@@ -1,4 +1,4 @@
-"""The time gone, a count with its share, and the loss without a name, as tutorials of sequence models print them.
+"""The elapsed time, a count with its percentage, and an unnamed loss, as in tutorials on sequence models.
 
 ``0m 10s (- 2m 30s) (5 6%) 2.7500``, ``[0m 10s (100 5%) 2.6250]``, ``5000 5% (0m 7s) 2.2500 Novak / Polish``.
 """
@@ -19,7 +19,7 @@ _COUNT_IN_FRONT = re.compile(rf"{_COUNT} \({_CLOCK}\) {_LOSS}(?: \S|\Z)")
 
 
 class Clocked(LineGrammar):
-    """What follows the count and the times is the loss."""
+    """The number after the count and the times is the loss."""
 
     name = "clock and loss"
     needles = ("%) ", "% (")

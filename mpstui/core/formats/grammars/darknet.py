@@ -13,7 +13,7 @@ _LINE = re.compile(rf"(\d{{1,9}}): ({_VALUE}), ({_VALUE}) avg(?: loss)?, ([\d.]{
 
 
 class Darknet(LineGrammar):
-    """The loss of the batch in front of its average."""
+    """The loss of the batch, followed by its running average."""
 
     name = "darknet"
     needles = (" rate, ",)

@@ -14,7 +14,7 @@ _ROW = re.compile(rf"(\d{{1,9}})\s{{1,10}}{_LIST}\s{{1,400}}{_LIST}\s{{1,400}}{_
 
 
 class DeepXDE(LineGrammar):
-    """The loss is the sum of its parts, one for each equation and condition, as the program itself plots it."""
+    """The loss is the sum of its parts, one per equation and condition, which is also what DeepXDE itself plots."""
 
     name = "deepxde"
     needles = ("Train loss", "[")
@@ -49,7 +49,7 @@ class DeepXDE(LineGrammar):
 
 
 def _each(name: str, values: Sequence[float | None]) -> dict[str, float]:
-    """The values of a list by the name of the list and their places; one that is alone needs none."""
+    """Name the values of a list by its name and their position; a single value gets just the name."""
     named = {name if len(values) == 1 else f"{name} {place}": value for place, value in enumerate(values, 1)}
     return {name: value for name, value in named.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Dictionaries on a line: Hugging Face Trainer, TRL, LLaMA-Factory, fairseq's JSON log, any ``{'loss': ..}``."""
+"""Dictionaries in a log: Hugging Face Trainer, TRL, LLaMA-Factory, fairseq's JSON log, any ``{'loss': ..}``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMBER = re.compile(
 _OPENING = re.compile(r"\{(?:\s{0,4}['\"][^'\"{}]{1,80}['\"]\s{0,4}:[^{}]{1,400},)?\s{0,4}\Z")
 _ENTRY = r"""(?:'[^']{1,40}'|"[^"]{1,40}")"""
 _VOCABULARY = re.compile("|".join(r"\{" + ", ".join(f"{_ENTRY}: {n}" for n in range(n, n + 4)) for n in (0, 1)))
-"""Whole numbers that count the words of a vocabulary, the names of classes: ``{'the': 1, 'step': 2, ..}``."""
+"""A vocabulary or a list of class names with consecutive numbers: ``{'the': 1, 'step': 2, ..}``."""
 _NESTED = re.compile(r"""['"](?P<of>[A-Za-z_]{2,12})['"]\s{0,2}:\s{0,2}\{(?P<inner>[^{}]{0,2000})\}""")
 _KEY = re.compile(r"""(['"])(?=[^'"{}]{1,80}['"]\s{0,4}:)""")
 _MAX_LINES = 60
@@ -30,14 +30,14 @@ _EVALUATED = re.compile(
     r"(?i)(?<![\w-])(?:val|valid|validation|eval|evaluation|test|dev)"
     r"(?: (?:set|results?|metrics?|stats|scores?|final|(?:epoch|step) \d{1,9})){0,3}\W{0,4}\Z"
 )
-"""In front of a dictionary: it is of an evaluation."""
+"""Words in front of a dictionary that make it one of an evaluation."""
 _TOLD = re.compile(
     r"(?i)(?:weights?|coefs?|coefficients|kwargs|config|cfg|args|arguments|params|hparams|options|settings|lambdas?)"
     r"['\"]?\s{0,3}[:=]\s{0,3}\Z"
 )
 _OF_LOSSES = re.compile(r"(?i)(?<![\w-])(losses?)['\"]?[\s:=,]{0,4}\Z")
 _REACH = 40
-"""In front of a dictionary: it is of settings, ``loss_weights: {'bce': 1, 'dice': 1}``."""
+"""Characters in front of a dictionary that may make it one of settings: ``loss_weights: {'bce': 1, 'dice': 1}``."""
 _COUNTED = {"epoch", "step", "global_step", "iteration", "iter", "cur_iter"}
 _CONFIGURED = {"loss_fn", "loss_type", "optimizer", "batch_size", "num_epochs", "seed"}
 _PLANNED = {"epochs", "num_epochs", "num_epoch", "max_epochs", "max_epoch", "n_epochs", "nb_epochs", "num_train_epochs"}
@@ -45,12 +45,12 @@ _PLANNED_STEPS = {"max_steps", "max_iters", "max_iterations", "total_steps", "to
 _PLANNED_STEPS |= {"train_steps", "num_train_steps", "max_train_steps", "num_iterations"}
 _BESIDE_TOTALS = {"batch_size", "train_batch_size", "lr", "learning_rate", "seed"}
 _WORDS = 3
-"""So many values that are no numbers, beside no measure, are those of settings."""
+"""A dictionary with this many non-numeric values and no measure holds settings."""
 _PYTHON = {"None": None, "null": None, "True": None, "False": None, "true": None, "false": None}
 
 
 class Dictionary(LineGrammar):
-    """Flat dictionaries, anywhere on the line, several allowed."""
+    """Reads flat dictionaries anywhere on a line, one or more, also printed over several lines."""
 
     name = "dictionary"
     priority = Priority.SHARED
@@ -77,7 +77,7 @@ class Dictionary(LineGrammar):
         return bool(self._open)
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """Every dictionary of the line that says something; one that is printed over several lines with its last."""
+        """Return the readings of all dictionaries on the line; one printed over several lines comes with its last."""
         if self._open:
             return self._go_on(line)
         if _VOCABULARY.search(line):
@@ -88,7 +88,7 @@ class Dictionary(LineGrammar):
         return self._read(line)
 
     def _go_on(self, line: str) -> Sequence[LineReading] | None:
-        """A further line of an open dictionary; anything else closes it."""
+        """Read on in an open dictionary; any line that is no part of it closes it."""
         whole, self._lines = self._open + " " + line, self._lines + 1
         member = _MEMBER.match(line) is not None or line.strip() == "}"
         if member and "}" in line:
@@ -117,13 +117,13 @@ class Dictionary(LineGrammar):
         record = _record(line)
         behind = line[line.rfind("}") + 1 :].strip(" ,;|.")
         if not readings and behind and (pairs := read_pairs(behind)) and _is_configured(record):
-            found = assemble("key-value", behind, pairs)  # what came of these settings
+            found = assemble("key-value", behind, pairs)  # the result of these settings
             return () if found is None else (found,)
-        outer = _record(_outermost(line))  # within others are those of data loaders, of schedules
+        outer = _record(_outermost(line))  # nested dictionaries may be of data loaders or schedules
         if readings or not (_is_told(record) or _is_configured(record) or _plans(outer)):
             return readings or (() if settings else None)
         steps = None if any("episode" in name.lower() for name in outer) else _one_of(_PLANNED_STEPS, outer)
-        planned = Counters(epochs=_one_of(_PLANNED, outer), steps=steps)  # an episode has so many at most
+        planned = Counters(epochs=_one_of(_PLANNED, outer), steps=steps)  # beside episodes: steps of one episode
         if planned == Counters():
             return ()
         rate = next(
@@ -151,7 +151,7 @@ class Dictionary(LineGrammar):
 
 
 def _reading_of(losses: dict[str, float], heading: str, before: str) -> LineReading:
-    """``Losses {'ner': 12.5}``, as spaCy's users print them: of several components none is the loss."""
+    """Read ``Losses {'ner': 12.5}``, common with spaCy: of several components, none is the loss."""
     counters, _ = read_counters(read_pairs(before), before, has_loss=True)
     if len(losses) == 1:
         return LineReading.training("dictionary", counters, heading, *losses.values())
@@ -160,7 +160,7 @@ def _reading_of(losses: dict[str, float], heading: str, before: str) -> LineRead
 
 
 def _all_numbers(record: dict[str, object]) -> dict[str, float]:
-    """A dictionary of nothing but numbers with decimals; empty for any other."""
+    """Return the dictionary if it holds only numbers, at least one with decimals; else an empty one."""
     numbers = {name: value for name, told in record.items() if (value := as_float(told)) is not None}
     measured = len(numbers) == len(record) and any("." in str(told) for told in record.values())
     return numbers if measured else {}
@@ -175,44 +175,44 @@ def _record(text: str) -> dict[str, object]:
 
 
 def _is_of_schedule(reading: LineReading) -> bool:
-    """Whether one of several dictionaries on a line tells nothing but a rate and its epoch."""
+    """True if a dictionary holds nothing but learning rates and counters, as a list of schedules does."""
     values = (*reading.metrics, *reading.eval_metrics)
     return reading.loss is None and all(classify(name).role is Role.LEARNING_RATE for name in values)
 
 
 def _is_told(record: dict[str, object]) -> bool:
-    """Whether a dictionary holds the settings of a program, the number of its epochs among them."""
+    """True if a dictionary holds the settings of a program with a counter's name among them."""
     words = sum(as_float(value) is None for value in record.values())
     return words >= _WORDS and not _COUNTED.isdisjoint(map(str.lower, record)) and not _has_measure(record)
 
 
 def _is_configured(record: dict[str, object]) -> bool:
-    """Whether a dictionary tells how many epochs are planned, among settings of which many are no numbers."""
+    """True if a dictionary holds settings, several of them non-numeric, with the planned epochs among them."""
     words = sum(as_float(value) is None for value in record.values())
     return words >= _WORDS and not _PLANNED.isdisjoint(map(str.lower, record)) and not _has_measure(record)
 
 
 def _plans(record: dict[str, object]) -> bool:
-    """Whether settings name the epochs or steps of a training: those of a schedule have no batch size, rate or seed."""
+    """True if settings plan epochs or steps of a training; those of a schedule have no batch size, rate or seed."""
     names = set(map(str.lower, record))
     planned = not (_PLANNED | _PLANNED_STEPS).isdisjoint(names)
     return planned and not (_BESIDE_TOTALS.isdisjoint(names) or _has_measure(record))
 
 
 def _one_of(names: set[str], record: dict[str, object]) -> Number | None:
-    """The number by these names; None where there is none, or several."""
+    """Return the number stored under one of these names; None if there is none, or several different ones."""
     found = {as_number(value) for key, value in record.items() if key.lower() in names}
     number = found.pop() if len(found) == 1 else None
     return number if number is not None and number > 0 else None
 
 
 def _has_measure(record: dict[str, object]) -> bool:
-    """Whether a measure has a number; one that has a word (``'loss': 'mse'``) is a setting."""
+    """True if a measure has a numeric value; with a word as its value (``'loss': 'mse'``) it is a setting."""
     return any(is_measure(name) and as_float(value) is not None for name, value in record.items())
 
 
 def _outermost(line: str) -> str:
-    """What stands in the outermost braces of a line, without the dictionaries in it."""
+    """Return the content of the outermost braces of a line, without nested dictionaries."""
     depth, kept = 0, list[str]()
     for character in line:
         depth += (character == "{") - (character == "}")
@@ -222,13 +222,13 @@ def _outermost(line: str) -> str:
 
 
 def _flattened(nested: re.Match[str]) -> str:
-    """``"val": {"loss": 0.5}`` as ``"val/loss": 0.5``; dictionaries of anything else stay."""
+    """``"val": {"loss": 0.5}`` as ``"val/loss": 0.5``; dictionaries under any other name are left as they are."""
     whose = scope_of(words_of(nested["of"])) is not NameScope.NONE
     return _KEY.sub(rf"\1{nested['of']}/", nested["inner"]) if whose else nested.group()
 
 
 def _says_something(record: dict[str, object]) -> bool:
-    """Configuration dumps hold losses by name and rates too; a record of training has a value of what it measured."""
+    """True if a dictionary is a record of training: unlike a configuration, it has a counter or a numeric loss."""
     keys = {key.lower() for key in record}
     if keys & _COUNTED:
         return len(keys) >= 2

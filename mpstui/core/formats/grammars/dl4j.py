@@ -14,7 +14,7 @@ _LINE = re.compile(
 
 
 class Dl4j(LineGrammar):
-    """What its ``ScoreIterationListener`` prints."""
+    """The output of its ``ScoreIterationListener``."""
 
     name = "dl4j"
     needles = ("Score at iteration ",)

@@ -18,7 +18,7 @@ _PART = re.compile(r"\[([a-z_]{3,20})\] ")
 
 
 class Espnet(LineGrammar):
-    """Batches by range, results by epoch."""
+    """Lines by range of batches, and results by epoch."""
 
     name = "espnet"
     needles = ("epoch:", "epoch results", "epoch started")
@@ -34,7 +34,7 @@ class Espnet(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """A range of batches, or the epoch's number where one starts or ends."""
+        """Read a range of batches, or the number and results of an epoch where one starts or ends."""
         head = _HEAD.search(line, 0, 200)
         if head is None:
             results = _RESULTS.search(line, 0, 200)
@@ -51,7 +51,7 @@ class Espnet(LineGrammar):
         return (replace(reading, counters=counters, series=series_name(reading.loss_name, counters), certain=True),)
 
     def _results(self, text: str, counters: Counters) -> list[LineReading]:
-        """What an epoch came to, of each part: ``[train] loss=2.85, acc=0.5, [valid] loss=2.38, acc=0.6``."""
+        """Return the results of an epoch by split: ``[train] loss=2.85, acc=0.5, [valid] loss=2.38, acc=0.6``."""
         parts = _PART.split(text)
         found: list[LineReading] = []
         for part, values in zip(parts[1::2], parts[2::2], strict=True):

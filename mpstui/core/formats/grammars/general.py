@@ -1,4 +1,4 @@
-"""Any ``name value`` notation: the reader for everyone's own print statements."""
+"""The general reader: any ``name value`` notation, as in home-made print statements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class General(LineGrammar):
         if not pairs or is_prose(line) or sums_up(pairs) or heads_conlleval(line):
             return None
         reading, label = assemble(self.name, spelt, pairs), label_of(spelt)
-        if reading is None and label is not None:  # ``[seen] acc 0.5``: a record by itself
+        if reading is None and label is not None:  # ``[seen] acc 0.5``: a record without its label
             reading = assemble(self.name, body := spelt[label.end :], pairs_of(body))
         if reading is not None and label is not None and not reading.bare:
             reading = replace(reading, group=label.text)

@@ -1,8 +1,8 @@
 """Keras ``fit``: ``Epoch 3/10``, then ``128/128 - 5s - loss: 0.5`` or a bar that is redrawn through the epoch.
 
-``evaluate`` prints the same row without the line in front of it: a row that no ``Epoch`` line opened, or that follows a
-finished one, is an evaluation. A ``fit`` of one epoch has no such line either: its last row tells validation values,
-and rows with as many batches belong to the fits that follow. Rows before anything is known of a ``fit`` say nothing.
+``evaluate`` prints the same row without an ``Epoch`` line: a row that no such line opened, or that follows a finished
+one, is an evaluation. A ``fit`` of one epoch has no ``Epoch`` line either: its last row has validation values, and rows
+with as many batches belong to the fits that follow. Rows before any sign of a ``fit`` are ignored.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Keras(LineGrammar):
         if reading is None or not (reading.metrics or reading.eval_metrics):
             return ()
         last, before = self._last
-        # A row of the open epoch has the same total as the one before, and is not further back.
+        # A row of the open epoch has the same total as the one before it, and no lower count.
         if before is not None and (total != before or (n or 0) < (last or 0)):
             self._open = False
         if not self._open and reading.eval_metrics:

@@ -1,4 +1,4 @@
-"""The bar of Lightning's RichProgressBar, whose numbers go on below it, column by column, where they find no room."""
+"""Lightning's RichProgressBar, whose values wrap onto the lines below it, one column each, if the line is too short."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _NAME_AT_THE_END = re.compile(rf"(?:\A|(?<=\s)){_NAME}\Z")
 _BELOW = re.compile(
     rf"(?P<first>{_VALUE})?(?:\s{{0,80}}{_NAME}\s{{1,80}}{_VALUE}){{0,20}}\s{{0,80}}(?P<name>{_NAME})?\Z"
 )
-"""The value of the name above, names with their values, and a name whose value is below."""
+"""A wrapped line: the value of the name above, names with their values, and a name whose value is on the next line."""
 
 
 class Lightning(LineGrammar):
-    """Epochs count from 0, and the number behind the stroke is that of the last one."""
+    """Epochs count from 0, and the number after the slash is that of the last epoch."""
 
     name = "lightning"
     examples = (
@@ -44,16 +44,16 @@ class Lightning(LineGrammar):
 
     def __init__(self) -> None:
         self._at = NOWHERE
-        """Where the bar stands whose numbers may go on."""
+        """The counters of the bar that the next lines may continue."""
         self._name = ""
-        """The last word so far, whose value is on the next line."""
+        """The name at the end of the last line, whose value is on the next one."""
 
     @property
     def is_open(self) -> bool:
         return self._at != NOWHERE
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """A bar, and what goes on of one."""
+        """Read a bar, or a line that continues one."""
         if line.startswith("Epoch ") and (bar := _BAR.match(line)):
             last, total = int(bar["last"]), bar["total"]
             self._at = NOWHERE._replace(

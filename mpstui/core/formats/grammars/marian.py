@@ -16,11 +16,11 @@ _LINE = re.compile(
 )
 
 _MEASURED = re.compile(r" (?P<name>[A-Za-z][\w-]{1,40}) : (?P<value>-?[\d.]{1,24}|nan|inf)(?= |\Z)")
-"""What a line of validation tells: ``cross-entropy : 50.1 : new best``."""
+"""The result on a validation line: ``cross-entropy : 50.1 : new best``."""
 
 
 class Marian(LineGrammar):
-    """Updates with their cost; its lines of validation count no update."""
+    """Updates with their cost; validation lines set no counters."""
 
     name = "marian"
     needles = ("Ep. ",)

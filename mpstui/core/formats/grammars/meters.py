@@ -1,6 +1,6 @@
-"""Rows of meters, as agents of reinforcement learning print them: ``| train | E: 3 | S: 600 | R: -12.5 | ALOSS: 0.4``.
+"""Rows of meters in reinforcement learning: ``| train | E: 3 | S: 600 | R: -12.5 | ALOSS: 0.4``.
 
-Each meter goes by a letter or two; what they stand for is what the program's own CSV calls them.
+Each meter has a short code; the full names are those of the programs' own CSV files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_METRICS = ("E", "S", "F", "BS", "FPS", "D", "T")
 
 
 class Meters(LineGrammar):
-    """Losses of several networks, none of which is that of the training, and rewards."""
+    """Rewards, and losses of several networks, none of which is the training loss."""
 
     name = "meters"
     needles = ("| train ", "| eval ")

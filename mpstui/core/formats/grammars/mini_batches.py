@@ -1,4 +1,4 @@
-"""The batch within the name of the loss, as a family of tutorials prints it: ``Loss after mini-batch   500: 2.131``."""
+"""The batch within the name of the loss, as in a family of tutorials: ``Loss after mini-batch   500: 2.131``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE = re.compile(
 
 
 class MiniBatches(LineGrammar):
-    """The loss behind so many batches of its epoch, which another line tells."""
+    """The loss after a number of batches in the epoch; the epoch itself is on another line."""
 
     name = "mini-batches"
     needles = ("batch",)

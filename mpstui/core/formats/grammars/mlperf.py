@@ -1,4 +1,4 @@
-"""The event log of MLPerf among the lines of a program: ``:::MLLOG {"key": "eval_accuracy", "value": 0.75, ...}``."""
+"""MLPerf's event log, mixed into a program's output: ``:::MLLOG {"key": "eval_accuracy", "value": 0.75, ...}``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from . import Example, LineGrammar
 
 _MARK = ":::MLLOG "
 _OF_EPOCH = ("epoch_start", "epoch_stop")
-"""Of the other events some name the first epoch of several, or how many these are."""
+"""The events that name an epoch; others name the first of several epochs, or their number."""
 
 
 class MLPerf(LineGrammar):
-    """Results and the beginnings and ends of epochs; what was configured is told in the same way, and is none."""
+    """Results, and the starts and ends of epochs. Settings look the same but are not read."""
 
     name = "mlperf"
     needles = (_MARK,)
@@ -51,13 +51,13 @@ class MLPerf(LineGrammar):
 
 
 def _epoch(value: Any) -> float | None:
-    """1.05 is a twentieth of the first epoch, which has the number 1."""
+    """Shift a fractional epoch to count from 0: 1.05 is a twentieth of the first epoch, number 1."""
     epoch = as_number(value)
     return epoch if epoch is None or epoch < 1 or epoch == int(epoch) else epoch - 1
 
 
 def _values(key: str, value: Any) -> Mapping[str, float]:
-    """What an event measures, by name; several have names of their own: ``{"BBOX": 0.38, "SEGM": 0.34}``."""
+    """Return the values of an event by name; a value may be a mapping of several: ``{"BBOX": 0.38, "SEGM": 0.34}``."""
     told = {f"{key}/{name}": one for name, one in value.items()} if isinstance(value, dict) else {key: value}
     numbers = {name: as_float(one) for name, one in told.items()}
     return {name: number for name, number in numbers.items() if number is not None and is_measure(key)}

@@ -1,4 +1,4 @@
-"""mlx_lm.lora from 0.32 on: ``  40    2.827 ▲    3,533      1.0k`` below ``iter  train_loss  tok/s  tokens``."""
+"""mlx_lm.lora 0.32 and later: ``  40    2.827 ▲    3,533      1.0k`` below ``iter  train_loss  tok/s  tokens``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLANNED = re.compile(r"\W{0,12}batch · iters {2,40}\d{1,9} · (\d{1,9})\s")
 
 
 class Mlx(LineGrammar):
-    """An arrow says whether the loss went down or up."""
+    """Training rows have an arrow that shows whether the loss went down or up."""
 
     name = "mlx"
     needles = ("▼", "▲", "val ", "batch · iters")

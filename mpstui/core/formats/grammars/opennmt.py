@@ -13,7 +13,7 @@ _VALUE = re.compile(r"\b([a-z]{2,12}): {1,6}(-?[\d.]{1,24}(?:e[-+]\d{1,3})?|nan|
 
 
 class Opennmt(LineGrammar):
-    """The cross entropy per token is what is minimised."""
+    """The loss is the cross entropy per token."""
 
     name = "opennmt"
     needles = ("xent:",)

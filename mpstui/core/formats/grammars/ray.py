@@ -1,4 +1,4 @@
-"""Ray Tune and RLlib: ``Result for PPO_CartPole_0ab12_00000:`` above one value a line, or a box below ``finished
+"""Ray Tune and RLlib: one value per line below ``Result for PPO_CartPole_0ab12_00000:``, or a box below ``finished
 iteration 3 at ..``.
 """
 
@@ -19,10 +19,10 @@ _HEADING = re.compile(
 _MEMBER = re.compile(r"(?P<name>[A-Za-z_][\w./-]{0,80}): ?(?P<value>\S{0,60})\Z")
 _CELL = re.compile(r"│ (?P<name>[A-Za-z_][\w./-]{0,80})\s{1,200}(?P<value>\S{1,60}) {0,8}│\Z")
 _LAST = "trial_id"
-"""Behind it, in the order of the alphabet, stands nothing that was learned."""
+"""The last key of a result that is read: keys are sorted, and none after it is a metric."""
 _OF_OPTIONS, _BEHIND_OPTIONS = "config", ("counters", "custom_metrics", "date", "done")
 _OF_POLICIES = "policy_reward"
-"""The name of a group whose members are called after policies alone."""
+"""The start of the names of groups whose keys are the names of policies."""
 _COUNTED = re.compile(r"num_|time_|mean_\w{1,40}_ms\Z|\w{0,80}(?:_total|_this_iter|_since_restore|_ts|_ms|_percent)\Z")
 _NO_METRICS = frozenset(("pid", "timestamp", "warmup_time", "iterations_since_restore", "training_iteration", "step"))
 _STEPS = ("timesteps_total", "num_env_steps_sampled_lifetime", "num_env_steps_sampled", "training_iteration")
@@ -30,9 +30,9 @@ _MOST = 400
 
 
 class Ray(LineGrammar):
-    """One reading for each result, made when it ends.
+    """Makes one reading per result, when the result ends.
 
-    Where several trials report in turn, none of them is the training: their values are told apart by the trial.
+    If several trials report in turn, none of them is the training: their values are named by the trial.
     """
 
     name = "ray tune"
@@ -57,17 +57,17 @@ class Ray(LineGrammar):
 
     def __init__(self) -> None:
         self._trial: str | None = None
-        """Whose result the lines are part of."""
+        """The trial whose result is being read."""
         self._newest = ""
         self._seen = set[str]()
         self._in_turn = False
-        """Whether trials report in turn."""
+        """True if trials report in turn."""
         self._group = ""
         self._told: dict[str, str] = {}
         self._twice = set[str]()
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """Nothing for a value, the whole result for the line that ends it."""
+        """Claim each value without a reading; return the whole result at the line that ends it."""
         heading = _HEADING.match(line) if "inished it" in line or line.startswith("Result for ") else None
         if heading is not None:
             result = self._close()
@@ -76,7 +76,7 @@ class Ray(LineGrammar):
         if self._trial is None:
             return None
         if line[:1] in "╭├─-":
-            return ()  # around cells; in front of the members of a list
+            return ()  # the border of a box; a list item
         member = (_CELL if line[:1] == "│" else _MEMBER).match(line)
         if member is not None:
             self._take(member["name"], member["value"])
@@ -99,12 +99,12 @@ class Ray(LineGrammar):
         if self._group.startswith(_OF_POLICIES) and not name.startswith(_OF_POLICIES):
             name = f"{self._group}/{name}"
         if self._told.get(name, value) != value:
-            self._twice.add(name)  # of several policies, none of which stands for all
+            self._twice.add(name)  # values of several policies, none of which represents all
         if len(self._told) < _MOST:
             self._told[name] = value
 
     def _close(self) -> Sequence[LineReading]:
-        """The reading of the result that ends here, if one does."""
+        """Return the reading of the result that ends here, if there is one."""
         trial, told, twice = self._trial, self._told, self._twice
         self._trial, self._told, self._twice, self._group = None, {}, set(), ""
         if trial is None:

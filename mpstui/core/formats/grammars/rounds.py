@@ -1,7 +1,7 @@
 """Federated learning: ``Communication round 3/10``, ``--- Round 1 of 100: Training 5 Clients ---``.
 
-A round is many short trainings, one for each client, and what such a program means by its epochs: a line of its own
-heads what happens in it. A bare ``Round 3`` may be one of anything.
+A round is many short trainings, one per client, and stands for the epoch of such a program; it is announced on a line
+of its own. A bare ``Round 3`` is not claimed: it may be a round of anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINE = re.compile(
 
 
 class Rounds(LineGrammar):
-    """The round that begins; what was measured in it stands on other lines."""
+    """The start of a round; its values are on other lines."""
 
     name = "federated rounds"
     needles = ("ound", "OUND")

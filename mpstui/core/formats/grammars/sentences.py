@@ -1,6 +1,6 @@
 """Numbers in sentences: ``Train loss 300 2.5000``, ``Reducing learning rate to 1e-4``.
 
-One file for four kinds, since each is one pattern and none belongs to one program.
+One file for several kinds, since each is a single pattern and none belongs to one program.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LOSS_STEP_VALUE = re.compile(
     r"(?i)(?P<name>(?:train(?:ing)? )?loss)[ :]{1,2}(?P<n>\d{1,12}) (?P<value>\d{1,9}\.\d{3,20}|nan|inf)(?= |\Z)"
 )
 _NAMED_BEHIND = re.compile(r" ([A-Z][A-Za-z_]{1,20}(?: [A-Z][A-Za-z_]{1,20}){0,2}):? (\d{1,9}\.\d{3,20})(?= |\Z)")
-"""``Grad Norm 1.250000`` behind the loss."""
+"""``Grad Norm 1.250000`` after the loss."""
 _EVALUATED_AT = re.compile(
     r"(?i)(?P<name>(?:valid|validation|val|test|eval) loss) (?P<n>\d{1,12}): {1,4}"
     r"(?P<value>\d{1,9}\.\d{3,20}|nan|inf)\Z"
 )
-"""``Validation loss 500:  0.98``: the step within the name; a single figure may be which of several it is."""
+"""``Validation loss 500:  0.98``: the step within the name; a single digit may instead number one of several losses."""
 _RATE = r"(\d[\d.]{0,24}(?:[eE][-+]?\d{1,3})?)"
 _RATE_CHANGE = re.compile(
     rf"(?i)\b(?:learning rate|lr)\b[^\d\n]{{0,24}}{_RATE}\s{{0,4}}(?:->|=>|→|to)\s{{0,4}}{_RATE}"
@@ -34,14 +34,14 @@ _REACHED = re.compile(
     r"Epoch (\d{1,9}), global step (\d{1,12}): '(?P<name>[\w./ \x2d]{1,60})' reached "
     r"(?P<value>-?\d[\d.]{0,24}(?:e[-+]?\d{1,3})?)(?= \(best)"
 )
-"""What a checkpoint of Lightning was kept for: as a rule what no other line tells."""
+"""The metric that Lightning kept a checkpoint for; often no other line has it."""
 _OVER_EPISODES = re.compile(
     r"(?i)(?P<data>eval(?:uation)?|test) (?:over|on|for) \d{1,6} episodes: "
     r"(?P<value>-?\d{1,12}(?:\.\d{1,20})?)\Z"
 )
-"""The reward of an agent, as TD3 and what came of it print it."""
+"""The reward of an agent, as printed by TD3 and its descendants."""
 _RUN_SUMMARY = re.compile(r"global_step = (\d{1,12}), average loss = ")
-"""What the examples of transformers print when all is done: the loss is the mean over the run, no reading of it."""
+"""The last line of the examples of transformers: its loss is the mean over the run, so it is not read."""
 _PLANNED = re.compile(
     r"(?i)(?:\bfor|\btrain(?:ing)?|×|\bx|\*|=|:|\bmax|\btotal(?: of)?|\bto|->|\()\s{0,4}(?P<n>\d[\d,]{0,15})\s{1,4}"
     r"(?:(?:training|train|total|optimi[sz]ation|optimizer|meta) )?"
@@ -55,19 +55,19 @@ _BATCHES = re.compile(
     r"(?i)\btrain(?:ing)?\b[^\d\n]{0,40}\bfor (?P<n>\d[\d,]{0,15}) (?P<what>(?:mini-?)?batches)\b"
     r"(?!\s(?:per|in|of|an|each|every)\b)"
 )
-"""Where there are no epochs, batches are steps."""
+"""Without epochs, batches are steps."""
 _TOTAL = re.compile(
     r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of|num(?= steps = )) (?:train(?:ing)? )?"
     r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})(?!\s?/\s?\d)"
     r"|(?P<count>\d{1,9}) (?:max(?:imum)?|total) (?P<of>epochs|steps|iterations))(?![\w.])"
 )
 _MAX_EPOCHS = re.compile(r"(?:Engine run starting with |Trainer\.fit`? stopped: `?)max_epochs=(\d{2,9}|[2-9])(?=\.|`)")
-"""As Ignite begins (also each evaluation, of one epoch), and Lightning ends."""
+"""Printed by Ignite at its start (and for each evaluation, with one epoch), and by Lightning at its end."""
 _OPTION = re.compile(
     r".{0,400}?\.py\s.{0,400}?(?<=\s)--(?:num[_-]train[_-]|num[_-]|max[_-](?:train[_-])?|n[_-])?"
     r"(?P<what>epochs|steps|iters|iterations)[ =](?P<n>\d{1,9})(?![\w.,])"
 )
-"""Of a command line that a program prints."""
+"""An option in a command line that a program prints."""
 _NOT_A_PLAN = re.compile(
     r"(?i)\b(?:every|after|patience|warm.?up|last|sav(?:e|ed|ing)|log|(?:eval|validat|infer)\w{0,8}|testing|remain\w{0,3}|accum\w{0,10}|took|best|resum\w{0,3}|skip\w{0,4}|completed|finished|performed)\b|loss"
 )
@@ -79,7 +79,7 @@ _NEEDLES = (
 
 
 class Sentences(LineGrammar):
-    """A loss behind its step, a new learning rate, the end of a run, how much training is planned."""
+    """A loss after its step, a new learning rate, the end of a run, the planned epochs or steps."""
 
     name = "sentence"
     priority = Priority.SENTENCE
@@ -116,7 +116,7 @@ class Sentences(LineGrammar):
 
     def __init__(self) -> None:
         self._step = -1
-        """Of the newest loss behind its step."""
+        """The step of the newest loss."""
 
     def read(self, line: str) -> Sequence[LineReading] | None:
         reading = self._loss(line)
@@ -135,7 +135,7 @@ class Sentences(LineGrammar):
         return None if reading is None else (reading,)
 
     def _loss(self, line: str) -> LineReading | None:
-        """The counter is between the name and the value."""
+        """Read a loss whose step is between its name and its value."""
         match = _LOSS_STEP_VALUE.match(line)
         value = None if match is None else as_float(match["value"])
         if match is None or value is None:

@@ -1,4 +1,4 @@
-"""Tables whose header takes two lines, the names of the columns one word above the other: MATLAB, Vowpal Wabbit."""
+"""Tables with a two-line header, the words of each column name one above the other: MATLAB, Vowpal Wabbit."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _WORD = re.compile(r"\S{1,40}")
 _BORDERS = ("|", "│", "┃")
 _FEWEST_COLUMNS = 3
 _MARK = re.compile(r"(?<=\d) {1,4}[a-z*]\Z")
-"""Behind a row, says that it is of another kind: ``34 h`` is measured on what was held out."""
+"""A flag at the end of a row: in ``34 h`` the row was measured on held-out data."""
 _COUNTING = (Role.EPOCH, Role.STEP)
 _COUNTER = " counter"
-"""How a column may be called that counts the rows or what they stand for."""
+"""The end of a column name whose column counts the steps: ``example counter``."""
 
 
 class StackedTable(Table):
-    """Rows as in any table, below a header of two lines."""
+    """Rows as in any table, below a two-line header."""
 
     name = "stacked table"
     examples = (
@@ -70,7 +70,7 @@ class StackedTable(Table):
 
 
 def _spans(above: str, below: str) -> list[tuple[int, int]]:
-    """Where the columns of a header of two lines stand; empty where they are not parted alike."""
+    """Return the spans of the columns of a two-line header; empty if the lines are not divided in the same way."""
     ruled = above.startswith(_BORDERS) and below.startswith(_BORDERS)
     first, second = ([found.span() for found in (_CELL if ruled else _WORD).finditer(text)] for text in (above, below))
     if ruled:

@@ -1,4 +1,4 @@
-"""Rows of statistics under a header that names them: ``Min  Max  Mean`` over ``loss  0.25  2.0  0.75``."""
+"""Rows of statistics under a header that names them: ``Min  Max  Mean`` above ``loss  0.25  2.0  0.75``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_COLUMNS = 10
 
 
 class Statistics(LineGrammar):
-    """The mean has the name of what was measured; beside it stand the others, ``loss min``."""
+    """The mean gets the name of the metric, the other statistics theirs in addition: ``loss min``."""
 
     name = "statistics"
     examples = (
@@ -45,7 +45,7 @@ class Statistics(LineGrammar):
 
     @property
     def is_open(self) -> bool:
-        """Whether the next line may be a row."""
+        """True if the next line may be a row."""
         return bool(self._columns)
 
     def read(self, line: str) -> Sequence[LineReading] | None:
@@ -57,7 +57,7 @@ class Statistics(LineGrammar):
         if not self._columns:
             return None
         if cells and not any(map(str.isalnum, line)):
-            return ()  # a rule
+            return ()  # a horizontal rule
         values = [as_float(cell) for cell in cells[1:]]
         if len(values) != len(self._columns) or None in values or not is_measure(cells[0]):
             self._columns = []
@@ -72,7 +72,7 @@ class Statistics(LineGrammar):
 
 
 def _statistics(cells: Sequence[str]) -> list[str]:
-    """The names of the columns of a header, behind one that may head the names of the rows."""
+    """Return the column names of a header, without a first one that heads the names of the rows."""
     names = [cell.lower() for cell in cells]
     if names and names[0] not in STATISTIC_WORDS:
         names = names[1:]

@@ -1,6 +1,6 @@
-"""Tables with a header: fastai, skorch, spaCy, any script that prints ``epoch  train_loss  valid_loss`` over rows.
+"""Tables with a header: fastai, skorch, spaCy, any script that prints ``epoch  train_loss  valid_loss`` above rows.
 
-With commas between the columns too, as the csv module prints them, and with an index in front, as pandas does.
+Columns may be separated by commas, as from the csv module, and rows may start with an index, as from pandas.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _COLUMNS = re.compile(r"\s{2,}|\t|\s{0,40}[|│┃]\s{0,40}")
 _NUMBER = re.compile(r"\d[./]\d")
 _CLOCK = re.compile(r"\d{1,3}:\d{2}(?::\d{2})?\Z")
 _LIST = re.compile(r"\[[-+\d.][-+\d.,eE\s]{0,200}\]")
-"""``[0.116 0.227]``: several values of one column, which have no common one."""
+"""``[0.116 0.227]``: several values in one column, of which none is the column's value."""
 _SHARED = ("LOSS TOK2VEC", "LOSS TRANSFORMER")
 _BORDERS = " |│┃"
 _RULED = ("|", "│", "┃")
 _SPLITS = frozenset(("split", "phase", "set", "subset", "mode", "stage", "data", "dataset"))
-"""Head the column that says whose values a row holds."""
+"""Names of the column that says which split a row belongs to."""
 _DRAWN = ("│", "┃")
-"""Around the cells of a table that is drawn again with every row, as Rich does."""
+"""Borders of a table that is redrawn with every row, as by Rich."""
 _MOST_ROWS = 4096
 _WORD = re.compile(r"\S+")
 _FIRST = re.compile(r"[\s|│┃]{0,40}([^\W\d_]{0,20})")
 _MAX_COLUMNS = 40
 _ASIDE = 1
-"""So far from the name of its column a number may begin."""
+"""Characters by which the start of a number may be off that of its column name."""
 _TOTAL = "loss  total"
-"""A column "total", where that is the sum of the losses beside it."""
+"""The name a column "total" is read under, if it is the sum of the losses beside it."""
 _HINTS = ("oss", "OSS", "total", "AP")
 _GENERATIONS = GENERATION_WORDS | {"gen"}
 _STATISTICS = frozenset(("avg", "mean", "median", "std", "min", "max"))
-"""Of a generation, whatever is measured of each of its members."""
+"""Column names for statistics over the members of a generation, whatever is measured."""
 _HEADING_WORDS = EPOCH_WORDS | STEP_WORDS | EPISODES | _GENERATIONS
 _OF_TOTAL = re.compile(r"(\d{1,9})/\d{1,9}\Z")
 _COUNTERS = (Role.EPOCH, Role.STEP, Role.EPOCHS, Role.BATCH)
@@ -132,19 +132,19 @@ class Table(LineGrammar):
         self._fresh = False
         self._first_cell: float | None = None
         self._starts: list[int] = []
-        """Where its words begin."""
+        """Where the words of the header begin."""
         self._spans: list[tuple[int, int]] = []
-        """Where its names stand; empty where that is not known."""
+        """The spans of the column names in the header; empty if unknown."""
         self._rows: set[str] = set()
-        """Of a table that is drawn, those that were read."""
+        """Rows already read, of a table that is redrawn."""
         self._titles = ""
         self._of_total = False
-        """Whether the first column is that of ``3/20``."""
+        """True if the first column holds counts with totals, ``3/20``."""
         self._measured: list[str] = []
-        """The columns of a table with a row for each split."""
+        """The metric columns of a table with one row per split."""
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """A row's reading, or nothing for the header itself."""
+        """Return a row's reading; claim a header without a reading."""
         line = line.removeprefix("copypaste: ").removeprefix("#").lstrip()
         if line.startswith(_RULED) and (split := self._of_split(_split(line))) is not None:
             return split
@@ -156,14 +156,14 @@ class Table(LineGrammar):
                 self._spans = _spans(line, columns)
             return () if columns else None
         self._align(line)
-        by_commas = self._commas and "," in line  # a header by commas may have its rows by tabs
+        by_commas = self._commas and "," in line  # below a header with commas, rows may have tabs
         cells = (_comma_cells if by_commas else _cells)(line, len(self._columns))
         if cells is None and len(self._starts) == len(self._columns):
             cells = _cells_below(line, self._starts)
         if cells is not None and not by_commas and len(cells) < len(self._columns):
             cells = _cells_within(line, self._spans) or cells
         if cells is None or (self._first_cell is not None and ("/" in cells[0]) != self._of_total):
-            return None  # a row of another table
+            return None  # not a row of this table
         if line.startswith(_DRAWN):
             if line in self._rows:
                 return ()
@@ -185,7 +185,7 @@ class Table(LineGrammar):
         return (replace(reading, metrics=metrics, restart=repeats, declared=True),)
 
     def _of_split(self, cells: Sequence[str]) -> Sequence[LineReading] | None:
-        """A row ``| valid | 0.93 | 0.50 |``, or nothing for the header above it."""
+        """Return the reading of a row ``| valid | 0.93 | 0.50 |``; claim the header above it without a reading."""
         first = cells[0].lower() if len(cells) > 1 else ""
         if first in _SPLITS and all(map(is_measure, cells[1:])):
             self._measured = list(cells[1:])
@@ -198,7 +198,7 @@ class Table(LineGrammar):
         return None if reading is None else (replace(reading, declared=True),)
 
     def _align(self, row: str) -> None:
-        """Part the header where the cells of its first row begin: its names may be only one space apart."""
+        """Split the header where the cells of the first row begin: its names may be only one space apart."""
         starts = [word.start() for word in _WORD.finditer(row)]
         if not (self._fresh and len(self._columns) < len(starts)) or not set(starts) <= set(self._starts):
             return
@@ -210,7 +210,7 @@ class Table(LineGrammar):
 
 
 def _header(line: str) -> list[str]:
-    """The column names, if the line is such a header."""
+    """Return the column names, if the line is a header; else an empty list."""
     if len(line) > 600 or ":" in line or "=" in line or _NUMBER.search(line):
         return []
     if not any(map(line.__contains__, _HINTS)) and _first_word(line) not in _HEADING_WORDS:
@@ -230,7 +230,7 @@ def _header(line: str) -> list[str]:
         if 2 <= len(columns) <= _MAX_COLUMNS and counted and told:
             return columns if not any(as_float(column) is not None for column in columns) else []
         if columns[:2] == ["E", "#"]:
-            # spaCy: where one component learns, the loss passed on to the layers it shares is not another one.
+            # spaCy: with a single component, the loss passed to the shared layers is not a loss of its own.
             own = [column for column in columns if column.startswith("LOSS ") and column not in _SHARED]
             renamed = {name: name.removeprefix("LOSS ") for name in _SHARED if len(own) == 1}
             return ["epoch", "step", *(renamed.get(column, column) for column in columns[2:])]
@@ -243,7 +243,7 @@ def _first_word(line: str) -> str:
 
 
 def _all_measured(columns: Sequence[str], roles: Sequence[Role], line: str) -> bool:
-    """Whether columns that stand apart are of measures, rates and times alone, and no loss: ``step  rmse_val  lr``."""
+    """True if well separated columns are all measures, rates and times, without a loss: ``step  rmse_val  lr``."""
     counted = EPISODES | _GENERATIONS
     beside = [
         column
@@ -257,7 +257,7 @@ def _all_measured(columns: Sequence[str], roles: Sequence[Role], line: str) -> b
 
 
 def _number(cell: str) -> float | None:
-    """The value of a cell; of ``3/20`` the count."""
+    """Return the value of a cell; of ``3/20``, the 3."""
     of_total = _OF_TOTAL.match(cell)
     return as_float(of_total[1] if of_total else cell)
 
@@ -273,7 +273,7 @@ def _by_commas(line: str) -> list[str]:
 
 
 def _comma_cells(line: str, expected: int) -> list[str] | None:
-    """The cells of a row of the csv module: as many as there are columns, some of them empty."""
+    """Return the cells of a row in CSV: exactly as many as there are columns, some possibly empty."""
     cells = _by_commas(line)
     if len(cells) != expected or any(cell and as_float(cell) is None for cell in cells) or as_float(cells[0]) is None:
         return None
@@ -281,7 +281,7 @@ def _comma_cells(line: str, expected: int) -> list[str] | None:
 
 
 def _cells(line: str, expected: int) -> list[str] | None:
-    """The cells of a row: a number first, numbers or clocks behind it, about as many as there are columns."""
+    """Return the cells of a row: a number, then numbers or clock times, about as many as there are columns."""
     if "[" in line:
         line = _LIST.sub(lambda found: ",".join(found.group().split()), line)
     by_space = line.split()
@@ -302,7 +302,7 @@ def _is_numeric(cell: str) -> bool:
 
 
 def _spans(header: str, columns: Sequence[str]) -> list[tuple[int, int]]:
-    """Where the names of the columns stand in the header."""
+    """Return the spans of the column names in the header."""
     found: list[tuple[int, int]] = []
     for column in columns:
         start = header.find(column, found[-1][1] if found else 0)
@@ -313,7 +313,7 @@ def _spans(header: str, columns: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _cells_within(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | None:
-    """The cells of a row with gaps, however they are aligned: each stands below the name of one column alone."""
+    """Return the cells of a row with gaps, however aligned: each must overlap exactly one column name above it."""
     found: dict[int, str] = {}
     for word in _WORD.finditer(line):
         if word.group() in _BORDERS:
@@ -326,7 +326,7 @@ def _cells_within(line: str, spans: Sequence[tuple[int, int]]) -> list[str] | No
 
 
 def _cells_below(line: str, starts: Sequence[int]) -> list[str] | None:
-    """The cells of a row with gaps, as Chainer prints it: each number begins where the name of its column does."""
+    """Return the cells of a row with gaps, as Chainer prints it: each number starts where its column name does."""
     words = list(_WORD.finditer(line))
     found = {min(starts, key=lambda start: abs(start - word.start())): word.group() for word in words}
     beside = any(min(abs(start - word.start()) for start in starts) > _ASIDE for word in words)

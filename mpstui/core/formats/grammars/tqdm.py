@@ -1,6 +1,6 @@
 """tqdm bars of training loops, with the loss in the postfix or the description.
 
-torchtune's description is ``epoch|step|Loss: value``; its log file is an ordinary one.
+torchtune's description is ``epoch|step|Loss: value``; its log file has ordinary lines.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _EPOCH_LOOP = re.compile(
     r"(?i)^(?:training |train |overall |total )?(?:epochs?|エポック|轮次?|epochs? progress)(?: loop)?:?"
     r"(?:\s{0,2}[(\[{|,;-]\s{0,2}[a-z][a-z _/.]{0,30}[=:]?\s?[-+]?\d[^\n]{0,200})?$"
 )
-"""With what was measured behind it, ``Epoch (Loss=0.3)``."""
+"""A description of a loop over epochs, perhaps with values after it: ``Epoch (Loss=0.3)``."""
 _MAX_EPOCHS = 2000
 _TORCHTUNE = re.compile(r"(\d{1,6})\|(\d{1,9})\|[Ll]oss: ?(?:\d[\d.]{0,20}(?:e[-+]?\d{1,3})?|nan|inf)\Z")
 
 
 _TAG = re.compile(r"<([A-Za-z][A-Za-z _-]{0,24})>")
-"""``<VAE> | training loss: 0.5``; what stands in square brackets is rather the stage of one training (``[warmup]``)."""
+"""``<VAE> | training loss: 0.5``; not square brackets, which rather hold the stage of a training (``[warmup]``)."""
 _OF_WHAT = re.compile(r"(?<![\w./-])(\d{1,6})\s?/\s?(\d{1,6})(?![\w./])")
 _NO_EPOCHS = re.compile(
     r"(?i)(?:fold|stage|phase|trial|seed|gpu|rank|client|batch|step|iter\w{0,6}|round|part|task|worker|run)s?[\s:#\[(]{0,3}\d{1,6}\s?/"
@@ -54,15 +54,15 @@ class Tqdm(LineGrammar):
     )
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """Bars are cut out of the line before grammars see it."""
+        """Return None: bars are cut out of a line before grammars see it."""
         return None
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
-        """Counters of the loop, and the metrics shown with it."""
+        """Return the counters of the loop and the metrics shown with it."""
         if frame.n is None or frame.rank == 0:
             return None
         if frame.total is not None and frame.total <= 1 and not frame.postfix:
-            return None  # a bar over one thing counts nothing
+            return None  # a bar with a single step counts nothing
         values = read_pairs(f"{frame.description} , {frame.postfix}")
         if frame.rank > 0 and not any(pair.name.role is Role.LOSS for pair in values):
             values = [pair._replace(name=classify("loss")) if _is_short(pair) else pair for pair in values]
@@ -72,9 +72,9 @@ class Tqdm(LineGrammar):
         counters = _counters(frame, shown.counters)
         series = series_name(f"bar {shown.loss_name}", Counters())
         if (tag := _TAG.match(frame.description)) is not None:
-            series += tag[1].lower()  # of several networks that are trained at once, each has a bar
+            series += tag[1].lower()  # several networks trained at once have a bar each
         if frame.rank <= 1:
-            series += str(frame.total)  # one that says not what it does, told by its length from an evaluation's
+            series += str(frame.total)  # an unlabelled bar: its length tells it from an evaluation's
         rank = 3 if shown.loss is not None else frame.rank
         if frame.n == 0 and shown.loss == 0:
             shown = _without_zeros(shown)
@@ -96,21 +96,21 @@ class Tqdm(LineGrammar):
 
 
 def _without_zeros(shown: LineReading) -> LineReading:
-    """Without what fills the form of a description until something is measured: ``loss: 0.0000`` at 0 of 94.
+    """Return the reading without placeholders shown before anything is measured: ``loss: 0.0000`` at 0 of 94.
 
-    A bar whose counter moves at the end of its first batch shows the loss of that at 0, which is not 0.
+    Other values at 0 are kept: if the counter moves after a batch, the first batch's loss is shown at 0.
     """
     measured = {name: value for name, value in shown.metrics.items() if value}
     return replace(shown, loss=None, loss_name="", metrics=measured)
 
 
 def _is_short(pair: Pair) -> bool:
-    """Whether a value is a loss by its letter: ``Epoch 1 L: 22.14``; without decimals it is a length."""
+    """True if the single letter L names a loss: ``Epoch 1 L: 22.14``; without decimals it is a length."""
     return pair.key in ("L", "l") and pair.marked and "." in pair.text
 
 
 def _told_step(named: Counters, counted: Counters) -> Number | None:
-    """A step that is named behind the bar of an epoch; where it has come no further in a later one, it is the bar's."""
+    """Return the step of the run named after an epoch's bar; None if, in a later epoch, it is just the bar's count."""
     step, of_epoch = named.step, counted.epoch_step
     if step is None or of_epoch is None:
         return None
@@ -118,9 +118,9 @@ def _told_step(named: Counters, counted: Counters) -> Number | None:
 
 
 def _counters(frame: BarFrame, shown: Counters) -> Counters:
-    """The bar's own count is an epoch's when the description names an epoch, else the run's."""
+    """Return the counters of a bar: its count is of the epoch if the description names an epoch, else of the run."""
     if match := _TORCHTUNE.match(frame.description):
-        # The step is that of the run, the total that of an epoch: from the second epoch on it plans nothing.
+        # The step is of the run but the total is of an epoch, so it only holds in the first epoch.
         epoch, step = int(match[1]), int(match[2])
         return Counters(epoch=epoch, step=step, steps=frame.total if epoch == 1 else None)
     if frame.counts_epochs or (_EPOCH_LOOP.match(frame.description) and (frame.total or 0) <= _MAX_EPOCHS):

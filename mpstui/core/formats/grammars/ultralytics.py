@@ -1,8 +1,8 @@
 """Ultralytics YOLO and YOLOv5: a header row of column names, then rows that a bar redraws through the epoch.
 
 YOLOv5 counts epochs ``0/99`` for 100 epochs, YOLOv8 and later ``1/100``. From 8.3.200 on the bar is Ultralytics' own.
-The ``results.txt`` of YOLOv3 to v7 has the rows alone: that the fourth loss is the sum of the three before it shows
-what they are.
+The ``results.txt`` of YOLOv3 to v7 has rows without a header, recognised by the fourth loss being the sum of the three
+before it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROW = re.compile(
 )
 _WITHOUT_HEADER = ["Epoch", "gpu_mem", "box", "obj", "cls", "total"]
 _ROUNDED = 0.01
-"""So far a sum of printed numbers is from the sum as printed, as a share of it."""
+"""Relative tolerance between the sum of printed numbers and the printed sum."""
 _NO_LOSSES = ("instances", "size", "labels", "img_size", "targets")
 _OWN_BAR = re.compile(r":\s{1,4}(\d{1,3})%\s.{0,80}?(\d{1,9})/(\d{1,9})\s")
 _MEASURES = re.compile(
@@ -33,7 +33,7 @@ _ALL = re.compile(
 
 
 class Ultralytics(LineGrammar):
-    """Rows of losses under their header: parts, the box's to chart where there is no total; and rows of measures."""
+    """Rows of loss parts under a header (without a total, the box loss is charted), and rows of evaluation measures."""
 
     name = "ultralytics"
     needles = ("GPU_mem", "gpu_mem", "/", "Class ", " all ", "all ")
@@ -61,7 +61,7 @@ class Ultralytics(LineGrammar):
         self._measures: list[str] = []
 
     def read(self, line: str) -> Sequence[LineReading] | None:
-        """A header, or a row without a tqdm bar."""
+        """Read a header, or a row without a tqdm bar."""
         if _HEADER.match(line):
             self._columns = line.split()
             return ()
@@ -76,13 +76,13 @@ class Ultralytics(LineGrammar):
         return None if reading is None else (reading,)
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
-        """A row with its bar; validation bars have a row of names instead."""
+        """Read a row with its bar; validation bars have a row of column names instead."""
         if self._names_measures(frame.description):
             return LineReading(self.name, phase=Phase.EVAL, bar=True)
         return self._row(frame.description, frame.n, frame.total)
 
     def _names_measures(self, text: str) -> bool:
-        """Take in the names above the row "all": ``Box(P  R  mAP50)``; a second group keeps its name, ``Mask P``."""
+        """Take in the column names of the row "all": ``Box(P  R  mAP50)``; a second group is prefixed: ``Mask P``."""
         header = _MEASURES.match(text) if "Class" in text else None
         if header is None:
             return False
@@ -113,7 +113,7 @@ class Ultralytics(LineGrammar):
 
 
 def _is_summed(cells: Sequence[float | None]) -> bool:
-    """Whether the fourth of several values is the sum of those before it."""
+    """True if there are more than four values and the fourth is the sum of the first three."""
     parts = [cell for cell in cells[:4] if cell is not None]
     return len(cells) > len(parts) == 4 and abs(sum(parts[:3]) - parts[3]) <= _ROUNDED * parts[3]
 

@@ -1,4 +1,4 @@
-"""Losses by one letter each, as YOLACT prints them: ``[ 0]   10 || B: 5.5 | C: 8.2 | T: 19.3 || ETA: 3:11:23``."""
+"""YOLACT, with one letter per loss: ``[ 0]   10 || B: 5.5 | C: 8.2 | T: 19.3 || ETA: 3:11:23``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 class Yolact(LineGrammar):
-    """The total and its parts."""
+    """The total loss and its parts."""
 
     name = "yolact"
     needles = ("|| ETA: ",)
