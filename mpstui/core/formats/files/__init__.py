@@ -1,9 +1,9 @@
-"""Metric files: what programs write beside their console. One module per format, found by itself.
+"""Metric files: what programs write besides their console output. One module per format, discovered automatically.
 
-A module defines a class with the attributes of `MetricFile` and ends with ``FILE = TheClass``; adding a format is
-adding a module and its test, here or in another package (`METRIC_FILES`). Each reader owns one file: ``poll`` returns
-the points added since the last call, ``close`` what was held back because the file may still have been growing,
-``summary`` what the file says so far. `detect` chooses the reader of a file or of a folder's best file.
+A module defines a class with the attributes of `MetricFile` and ends with ``FILE = TheClass``; a format is added as one
+module and its test, here or in another package (`METRIC_FILES`). Each reader owns one file: ``poll`` returns the points
+added since the last call, ``close`` those held back while the file might still grow, ``summary`` what the file says so
+far. `detect` chooses the reader of a file, or of the best file in a folder.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from ..tracker import Tracker
 
 CHUNK = 1 << 20
 SNIFF_BYTES = 65536
-"""How much of a file's start is shown to `MetricFile.recognises`."""
+"""How many bytes of a file's start are shown to `MetricFile.recognises`."""
 _MAX_DEPTH = 4
 _MAX_VISITED = 5000
 _MAX_CANDIDATES = 12
 _GLANCE_BYTES = 8 << 20
 _LEFT_SECONDS = 600.0
-"""A file that another one is newer than by more than this may be of an earlier run, if it tells of another place."""
+"""A file older than the newest one by more than this may be of an earlier run, if its epoch or step is far off."""
 _EPOCHS_APART = 1.5
-"""One file of a run may count epochs from 0, or tell each when it is over."""
+"""Tolerance in epochs: one file of a run may count from 0, or record an epoch only when it is over."""
 _METRIC_NAMES = (
     "trainer_log.jsonl", "metrics.jsonl", "log.jsonl", "metrics.json", "scalars.json", "metrics.csv", "progress.csv",
     "results.csv", "history.csv", "summary.csv", "training.csv", "log.csv", "trainer_state.json", "heartbeat.json",
 )  # fmt: skip
 _EVENTS = "tfevents"
-"""In the name of each event file of TensorBoard."""
+"""Part of the name of every TensorBoard event file."""
 _HIDDEN = ("node_modules", "site-packages", "__pycache__")
 
 
@@ -54,36 +54,36 @@ class MetricFile(Protocol):
     """What ``mpstui parse`` prints as the format."""
     priority: ClassVar[Priority]
     suffixes: ClassVar[tuple[str, ...]]
-    """How the names of such files end, for the search of a folder."""
+    """Endings of file names that are worth opening when a folder is searched."""
 
     def __init__(self, path: Path) -> None: ...
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """Whether a file that starts with ``start`` is of this format; decided by content, the name only helps."""
+        """True if a file that starts with ``start`` is of this format; content decides, the name only helps."""
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been read."""
+        """Number of bytes read so far."""
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points written since the last call, of a long backlog those of about ``limit`` bytes.
+        """Return the points written since the last call; of a long backlog, those of about ``limit`` bytes.
 
-        Raises OSError when the file cannot be read.
+        Raises OSError if the file cannot be read.
         """
 
     def take(self, limit: int) -> Sequence[Point]:
-        """Like ``poll``; where a reader can be faster so, the points of many rows come as columns."""
+        """Like ``poll``, but the points of many rows may come as columns, if that is faster."""
 
     def close(self) -> list[MetricPoint]:
-        """The points held back, taking the file for finished."""
+        """Return the points held back; the file is taken to be finished."""
 
     def summary(self) -> ParsedLog:
         """What the file says so far."""
 
 
 class Records:
-    """A tracker fed with flat records."""
+    """Base of readers that feed flat records to a tracker."""
 
     name: ClassVar[str]
     priority: ClassVar[Priority] = Priority.EXACT
@@ -104,7 +104,7 @@ class Records:
         return found if found.format is None else replace(found, format=self.name)
 
     def points_of(self, record: Mapping[str, object]) -> list[MetricPoint]:
-        """The point of a record, if it says anything."""
+        """Return the points of a record, if it says anything."""
         reading = read_record(record, self.name)
         return [] if reading is None else self._placed(reading)
 
@@ -114,7 +114,7 @@ class Records:
 
 
 class GrowingLines(Records):
-    """Complete lines of a file that grows; a file that shrank or was replaced is read again from its start."""
+    """Reads complete lines of a growing file; one that shrank or was replaced is read again from its start."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -126,7 +126,7 @@ class GrowingLines(Records):
         return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points of the lines completed since the last call, or of the next ``limit`` bytes."""
+        """Return the points of the lines completed since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
         for lines in self._growth(limit):
             for line in self._bulk.choice.each(lines):
@@ -134,11 +134,11 @@ class GrowingLines(Records):
         return points
 
     def take(self, limit: int) -> Sequence[Point]:
-        """Like ``poll``, many times as fast on rows of one shape."""
+        """Like ``poll``, but many times as fast on rows of one shape."""
         return [point for lines in self._growth(limit) for point in self._bulk.feed(lines)]
 
     def close(self) -> list[MetricPoint]:
-        """The point of a last line without newline, if it is whole."""
+        """Return any new points, and that of a last line without a newline if it is complete."""
         points = self.poll()
         rest = self._file.take(LONGEST_LINE_BYTES)
         return points + (self._place(self._examine(rest)) if rest and self.is_whole(rest) else [])
@@ -148,15 +148,15 @@ class GrowingLines(Records):
         return replace(super().summary(), read_in_part=in_part or None)
 
     def record(self, line: bytes) -> Mapping[str, object] | None:
-        """What one line holds, names to values; None where it holds nothing. Asked again, it says the same."""
+        """Return the names and values on a line, or None; the same each time it is asked."""
         raise NotImplementedError
 
     def is_whole(self, line: bytes) -> bool:
-        """Whether a last line without newline can be no half of one."""
+        """True if a last line without a newline cannot be the beginning of a longer one."""
         raise NotImplementedError
 
     def start_over(self) -> None:
-        """The file is another one now."""
+        """Begin again: the file was replaced."""
         self._tracker, self._too_long = Tracker(), 0
         self._bulk = BulkReader(self._tracker, Reading(self._examine, self._place, self._read, number=NUMBER))
 
@@ -188,15 +188,15 @@ class GrowingLines(Records):
 
 @cache
 def metric_files() -> tuple[type[MetricFile], ...]:
-    """Every metric-file reader, in the order in which they are asked."""
+    """Return every metric-file reader, in the order in which they are asked."""
     found: list[type[MetricFile]] = discovered(__name__, METRIC_FILES, "FILE")
     return tuple(sorted(found, key=lambda file: (file.priority, file.name)))
 
 
 def detect(path: Path) -> MetricFile:
-    """An opened reader for ``path``, chosen by content; for a folder, the reader of its best file.
+    """Return a reader for ``path``, chosen by content; for a folder, the reader of its best file.
 
-    Raises UsageError when the path does not exist or a folder holds nothing readable, OperationError when it may not
+    Raises UsageError if the path does not exist or a folder holds nothing readable, OperationError if the file cannot
     be read.
     """
     try:
@@ -218,25 +218,25 @@ def detect(path: Path) -> MetricFile:
 def _recognises(kind: type[MetricFile], path: Path, start: bytes) -> bool:
     try:
         return kind.recognises(path, start)
-    except Exception:  # noqa: BLE001 - of another package, perhaps: the others are asked all the same
+    except Exception:  # noqa: BLE001 - perhaps from another package: still ask the others
         return False
 
 
 def read_log(path: Path) -> ParsedLog:
-    """What a whole log, metric file or folder says. Raises like `detect`."""
+    """Return what a whole log, metric file or folder says. Raises like `detect`."""
     return _read(path, None)
 
 
 def _read(path: Path, limit: int | None) -> ParsedLog:
-    """What a file says, a console log as far as ``limit``."""
-    from .console_log import ConsoleLog  # with every grammar, which nobody needs who only names a `MetricFile`
+    """Return what a file says; a console log is read up to ``limit`` bytes."""
+    from .console_log import ConsoleLog  # loads every grammar, not needed just to name a `MetricFile`
 
     reader = detect(path)
     try:
         if isinstance(reader, ConsoleLog):
             return reader.read_through(limit)
         before = -1
-        while reader.position != before:  # in pieces: nobody wants the points
+        while reader.position != before:  # in pieces: the points are not kept
             before = reader.position
             reader.take(CHUNK)
         reader.close()
@@ -246,7 +246,7 @@ def _read(path: Path, limit: int | None) -> ParsedLog:
 
 
 def find_sources(folder: Path) -> list[Path]:
-    """Files of a folder that may hold metrics: metric files before event files before logs, the newest first."""
+    """Return files of a folder that may hold metrics: metric files, then event files, then logs, each newest first."""
     from ..event_values import OF_ARGUMENTS
 
     found: list[tuple[int, float, Path]] = []
@@ -266,9 +266,9 @@ def find_sources(folder: Path) -> list[Path]:
 
 
 def best_of(sources: Sequence[Path]) -> Path | None:
-    """The first with a training loss, else the first that says anything; None where none does, or can be read.
+    """Return the first file with a training loss, else the first that says anything, else None.
 
-    One that was left behind by an earlier run gives way to the newest.
+    A file left behind by an earlier run gives way to the newest one.
     """
     found: tuple[Path, ParsedLog] | None = None
     for path in sources:
@@ -289,7 +289,7 @@ def best_of(sources: Sequence[Path]) -> Path | None:
 
 
 def newest_of(sources: Iterable[Path]) -> Path | None:
-    """The file that was written last."""
+    """Return the file that was modified last."""
     return max(sources, key=_modified, default=None)
 
 
@@ -299,13 +299,13 @@ def _modified(path: Path) -> float:
 
 
 def _glance(path: Path) -> ParsedLog:
-    with suppress(UsageError, OperationError):  # one that is gone, or may not be read
+    with suppress(UsageError, OperationError):  # gone, or not readable
         return _read(path, _GLANCE_BYTES)
     return ParsedLog()
 
 
 def _are_far_apart(one: ParsedLog, other: ParsedLog) -> bool:
-    """Whether two files are of different runs: they are epochs apart, or one has twice the steps of the other."""
+    """True if two files seem to be of different runs: epochs apart, or one at more than twice the other's step."""
     if one.epoch is not None and other.epoch is not None:
         return abs(one.epoch - other.epoch) > _EPOCHS_APART
     if one.step is None or other.step is None or not min(one.step, other.step):

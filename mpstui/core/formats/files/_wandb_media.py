@@ -1,6 +1,6 @@
-"""What a row of Weights & Biases holds beside numbers: texts, and the files of images and tables that it names.
+"""Non-numeric values in a row of Weights & Biases: texts, and the files of images and tables that it names.
 
-A value that is no number is described by named parts (``_type``, ``path``, ...), by older clients all in one.
+Such a value is described by separate named items (``_type``, ``path``, ...), by older clients in one JSON object.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..media import Media
 from ..protobuf import fields
 from ._wandb_tables import KINDS, table_text
 
-# The value of an item (field 16) that is no number: a text, or an older client's description.
+# A non-numeric value of an item (field 16): a text, or an older client's description.
 _BESIDE_NUMBERS = re.compile(rb'\x82\x01[\x80-\xff]{0,4}[\x00-\x7f](?:"(?!-?Infinity"|NaN")|\{)')
 _ITEMS, _KEYS, _VALUE_JSON = 1, (1, 2), 16
 _LONGEST = 1 << 18
@@ -24,15 +24,15 @@ _MOST_OF_ONE = 100
 
 
 def may_hold_media(payload: bytes) -> bool:
-    """Whether a row has to be looked at again for more than its numbers."""
+    """True if a row may hold more than numbers."""
     return _BESIDE_NUMBERS.search(payload) is not None
 
 
 def take_media(media: Media, payload: bytes, folder: Path, step: float, time: float) -> None:
-    """Add what is no number among the items of a row.
+    """Add the non-numeric values of a row to ``media``.
 
     Args:
-        folder: what the paths in them begin at; a path that leaves it is none.
+        folder: the folder that paths in the values are relative to; paths that lead outside are ignored.
 
     Raises:
         IndexError: the row is damaged.
@@ -65,7 +65,7 @@ def take_media(media: Media, payload: bytes, folder: Path, step: float, time: fl
 
 
 def _values(payload: bytes) -> Iterator[tuple[tuple[str, ...], bytes]]:
-    """The names of each value of a row, and the value as JSON."""
+    """Yield each value of a row as its names (the parts of its key) and JSON text."""
     for number, item in fields(payload):
         if number == _ITEMS and isinstance(item, bytes):
             parts = [(kind, part) for kind, part in fields(item) if isinstance(part, bytes)]
@@ -79,7 +79,7 @@ def _name(names: tuple[str, ...]) -> str:
 
 
 def _images(described: dict[str, Any]) -> list[object]:
-    """The paths of the images that a value stands for."""
+    """Return the paths of the images that a value describes."""
     if described.get("_type") == _SEVERAL:
         several = described.get("filenames")
         return several[:_MOST_OF_ONE] if isinstance(several, list) else []

@@ -1,8 +1,8 @@
-"""What the metrics of a run of Weights & Biases count by, as its program said (``define_metric``).
+"""The step axis of metrics in Weights & Biases, as the program defined it (``define_metric``).
 
-All curves share one axis, so the run has one step: the count that a program declared for everything, or for its
-training loss; else the number of the row. What was declared to count by something else lies where it says; a count of
-epochs is no other step, it is told beside the steps.
+All curves share one axis, so the run has one step: the step metric that the program defined for everything, or for its
+training loss; else the number of the row. Metrics with another step metric are placed at its values. An epoch is never
+taken for a step metric: it is kept beside the steps.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _EVERY = "*"
 
 
 class Steps:
-    """The steps of rows, one after the other."""
+    """Determines the step of each row in turn."""
 
     def __init__(self) -> None:
         self.newest = math.nan
-        """Of the run."""
+        """The newest step of the run."""
         self._own: str | None = None
         self._own_rank = 9
         self._asked: dict[str, str] = {}
-        """By what the metrics of a name, or of a beginning with a star behind it, count."""
+        """The step metric defined for a name, or for a prefix ending in ``*``."""
         self._of: dict[str, str | None] = {}
-        """What was found there, by the metric's name; None: they count by the step of the run."""
+        """Cache of the step metric by metric name; None for the step of the run."""
         self._last: dict[str, float] = {}
 
     def define(self, name: str, step: str) -> None:
-        """``name`` counts by ``step``."""
+        """Take in a definition: ``name`` has the step metric ``step``."""
         last = step.rpartition("/")[2].lower()
         if not name or not step or EPOCH in (ALIASES.get(step.lower()), ALIASES.get(last)):
             return
@@ -47,12 +47,12 @@ class Steps:
             self._own, self._own_rank = step, rank
 
     def rewind(self) -> None:
-        """The rows that come next are earlier ones."""
+        """Forget the newest step: the next rows are earlier ones."""
         self.newest = math.nan
         self._last.clear()
 
     def rows(self, values: dict[str, float | bytes], counted: float, moment: float) -> Sequence[Row]:
-        """One row for each count that its metrics have; ``counted`` is the number of the row, NaN where untold."""
+        """Split a row by the step metrics of its values; ``counted`` is the row's own step, NaN if unknown."""
         if self._own is not None:
             counted = _number(values.get(self._own, self._last.get(self._own, counted)))
             self._last[self._own] = counted

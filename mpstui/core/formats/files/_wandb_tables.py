@@ -1,4 +1,4 @@
-"""Tables that were logged to Weights & Biases, as text: their rows lie in JSON files beside the run."""
+"""Tables logged to Weights & Biases, as text: their rows are in JSON files beside the run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_ROWS, _MOST_COLUMNS, _WIDEST = 50, 12, 32
 
 
 def table_text(path: Path | None) -> str:
-    """The first rows and columns of a table, aligned; where its file cannot be read, that."""
+    """Return the first rows and columns of a table, aligned; if its file cannot be read, a sentence that says so."""
     if path is None:
         return "a table whose file is not told"
     try:

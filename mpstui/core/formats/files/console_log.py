@@ -1,4 +1,4 @@
-"""The text log itself, behind the interface of the metric files: what is read when no other format fits."""
+"""A text log behind the interface of metric files: the reader of last resort."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import CHUNK
 
 
 class ConsoleLog:
-    """Any text file; a file that shrank or was replaced is read again from its start."""
+    """Reads any text file; one that shrank or was replaced is read again from its start."""
 
     name: ClassVar[str] = "log"
     priority: ClassVar[Priority] = Priority.GENERAL
@@ -27,7 +27,7 @@ class ConsoleLog:
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """Everything is a log, in the end."""
+        """Return True: any file can be read as a log."""
         return True
 
     @property
@@ -35,7 +35,7 @@ class ConsoleLog:
         return self._file.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points of what was written since the last call, or of the next ``limit`` bytes."""
+        """Return the points of what was written since the last call, or of the next ``limit`` bytes."""
         points: list[MetricPoint] = []
         while chunk := self._file.take(limit or CHUNK):
             if self._file.restarts != self._restarts:
@@ -46,7 +46,7 @@ class ConsoleLog:
         return points
 
     def read_through(self, limit: int | None = None) -> ParsedLog:
-        """The summary of the whole file, or of its first ``limit`` bytes; keeps no points, whatever the log's size."""
+        """Return the summary of the whole file, or of its first ``limit`` bytes, without keeping any points."""
         with storage.open_file(self.path) as file:
             while (limit is None or file.tell() < limit) and (chunk := file.read(CHUNK)):
                 self._reader.take(chunk)
@@ -54,7 +54,7 @@ class ConsoleLog:
         return self._reader.summary()
 
     def close(self) -> list[MetricPoint]:
-        """With the last line, if it is whole."""
+        """Return any new points, and that of an unfinished last line if it is complete."""
         return self.poll() + self._reader.close()
 
     def summary(self) -> ParsedLog:

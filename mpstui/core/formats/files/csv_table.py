@@ -1,4 +1,4 @@
-"""CSV with a header, as Lightning, Stable-Baselines3, Ultralytics and Keras' CSVLogger write it.
+"""CSV with a header, written by Lightning, Stable-Baselines3, Ultralytics and Keras' CSVLogger.
 
 Lightning and Stable-Baselines3 rewrite the whole file when a column is added, so the header is compared on every call.
 """
@@ -34,9 +34,9 @@ class CsvTable(GrowingLines):
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """A header that names a counter or a loss, and a first row that fits it (or none yet).
+        """True if the header names a counter or a loss and the first rows, if any, fit it.
 
-        One that names a measure will do where rows of numbers alone are counted.
+        A header that only names a measure is enough if all cells are numbers and one column counts the rows.
         """
         lines = start.split(b"\n", _FIRST_ROWS + 1)
         delimiter, columns = _header(lines[0])
@@ -66,7 +66,7 @@ class CsvTable(GrowingLines):
 
 
 def _header(line: bytes) -> tuple[str, list[str]]:
-    """The delimiter and column names of a header line; no names when it is none."""
+    """Return the delimiter and column names of a header line; no names if it is not a header."""
     for delimiter in (",", "\t", ";"):
         columns = _cells(line.removeprefix(b"\xef\xbb\xbf"), delimiter)
         if 2 <= len(columns) <= _MAX_COLUMNS:
@@ -77,7 +77,7 @@ def _header(line: bytes) -> tuple[str, list[str]]:
 
 
 def _are_counted(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether rows hold numbers alone, and one of these goes up by the same from each row to the next."""
+    """True if all cells are numbers and one column increases by a constant from row to row."""
     if len(rows) < _FEWEST_ROWS or any(cell and as_float(cell) is None for row in rows for cell in row):
         return False
     whole = ([int(cell) for cell in column] for column in zip(*rows, strict=True) if all(map(str.isdigit, column)))

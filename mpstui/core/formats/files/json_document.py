@@ -1,4 +1,4 @@
-"""One JSON document that is rewritten whole: heartbeats, Hugging Face's trainer_state.json, summaries, histories."""
+"""A single JSON document, rewritten as a whole: heartbeats, Hugging Face's trainer_state.json, summaries, histories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..tracker import Tracker
 from . import CHUNK, SNIFF_BYTES, Records
 
 _WHOLE_BYTES = storage.MOST_RECORD_BYTES
-"""A longer document is read for its history alone, entry by entry."""
+"""Of a longer document only the history is read, entry by entry."""
 _HISTORY = re.compile(rb'"log_history"\s{0,64}:\s{0,64}\[')
 _LIST = re.compile(rb"\[\s{0,64}\{")
 _BETWEEN_ENTRIES = re.compile(rb"\}\s*,\s*\{")
@@ -29,7 +29,7 @@ _DECODER = json.JSONDecoder()
 
 
 class JsonDocument(Records):
-    """A heartbeat is one point per rewrite; a file with a ``log_history`` is one point per entry."""
+    """Gives one point per rewrite of a heartbeat, and one per entry of a ``log_history``."""
 
     name = "json"
 
@@ -38,15 +38,15 @@ class JsonDocument(Records):
         self._stamp: tuple[int, int, int] | None = None
         self._state: dict[str, object] = {}
         self._entries = 0
-        """Of the history, that have been read."""
+        """Entries of the history that have been read."""
         self._offset = self._passed = 0
-        """How far a long document was gone through, and past how many entries."""
+        """How far a long document has been scanned, in bytes and in entries."""
         self._torn = b""
         self._choice = LineChoice()
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """An object that is not ended by the line it starts on, or is alone in the file; a list of records."""
+        """True for a list of records, and for an object that spans several lines or is alone in the file."""
         text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
         if _LIST.match(text) is not None:
             return path.stat().st_size <= _WHOLE_BYTES and _load(path) is not None
@@ -60,11 +60,11 @@ class JsonDocument(Records):
 
     @property
     def position(self) -> int:
-        """The whole document, once it was read."""
+        """The size of the document once it was read; of a long one, the bytes scanned so far."""
         return self._offset or (self._stamp[2] if self._stamp is not None else 0)
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The new entries, or the new heartbeat; a file caught half-written is left for the next call."""
+        """Return the new entries, or the new heartbeat; a half-written file is left for the next call."""
         stamp = storage.stamp(self.path)
         if stamp is not None and stamp[2] > _WHOLE_BYTES:
             return self._poll_long(stamp, limit)
@@ -77,7 +77,7 @@ class JsonDocument(Records):
         self._stamp = stamp
         history = document.get("log_history")
         if isinstance(history, list):
-            if len(history) < self._entries:  # another run's, read from its start
+            if len(history) < self._entries:  # of another run: read from its start
                 self._entries, self._tracker = 0, Tracker()
             news, self._entries = history[self._entries :], len(history)
             self._state = {key: value for key, value in document.items() if key != "log_history"}
@@ -87,15 +87,15 @@ class JsonDocument(Records):
                 entries.append({"step": state.get("global_step"), "epoch": state.get("epoch")})
             return self._points_of_entries(entries)
         self._state = {}
-        # mpstui's heartbeat carries NaN and infinity as null and names them: the fact is the news.
+        # mpstui's heartbeat has null for NaN and infinity, and lists their names.
         names = document.get("nonfinite")
         nonfinite = {str(name): math.nan for name in names} if isinstance(names, list) else {}
         return self.points_of({**document, **nonfinite})
 
     def _points_of_entries(self, entries: Iterable[dict[str, object]]) -> list[MetricPoint]:
-        """The points of entries of the history, each with the totals that the document states.
+        """Return the points of history entries, each with the totals that the document states.
 
-        Beside a ``global_step`` the ``step`` of each entry is one, that of an evaluation too.
+        If the document has a ``global_step``, the ``step`` of each entry is one too, also in evaluations.
         """
         names = ("max_steps", "num_train_epochs")
         plan = {name: self._state[name] for name in names if _planned(self._state.get(name))}
@@ -107,7 +107,7 @@ class JsonDocument(Records):
         return found
 
     def _poll_long(self, stamp: tuple[int, int, int], limit: int | None) -> list[MetricPoint]:
-        """The new entries of a document that is not held whole; what is nested in one costs that entry."""
+        """Return the new entries of a document too long to hold; an entry with nested objects may be lost."""
         points: list[MetricPoint] = []
         with storage.open_file(self.path) as file:
             if stamp != self._stamp:
@@ -135,7 +135,7 @@ class JsonDocument(Records):
         lines = entries.split(b"\n")[:-1] + ([self._torn] if complete else [])
         new = lines[max(0, self._entries - self._passed) :]
         self._passed += len(lines)
-        if complete and self._passed < self._entries:  # another run's, read from its start
+        if complete and self._passed < self._entries:  # of another run: read from its start
             self._entries, self._stamp, self._tracker = 0, None, Tracker()
         self._entries = max(self._entries, self._passed) if self._stamp else 0
         found = (_entry(line) for line in self._choice.each(b"\n".join(new)))
@@ -146,7 +146,7 @@ class JsonDocument(Records):
         return self.poll()
 
     def summary(self) -> ParsedLog:
-        """The newest heartbeat, or the history with the totals of the document around it."""
+        """Return the newest heartbeat, or the history with the totals of its document."""
         found = super().summary()
         if not self._state:
             return found
@@ -167,7 +167,7 @@ def _planned(value: object) -> int | float | None:
 
 
 def _entry(text: bytes) -> dict[str, object] | None:
-    """The object that a text begins with."""
+    """Return the JSON object that a text begins with, or None."""
     try:
         value, _ = _DECODER.raw_decode(text.decode(errors="replace").lstrip())
     except (ValueError, RecursionError):
@@ -189,9 +189,9 @@ def _load(path: Path) -> dict[str, object] | None:
 
 
 def _columns(document: dict[str, object]) -> list[dict[str, object]]:
-    """What a program has kept of its epochs, a list for each measure, as records; empty for any other document.
+    """Return a history with one list per measure as one record per epoch; empty for any other document.
 
-    As many people write down the history that Keras returns. What is no such list (the best epoch) is passed over.
+    This is how the history that Keras returns is often saved. Other values (the best epoch) are ignored.
     """
     lists = {
         name: values
@@ -210,7 +210,7 @@ def _columns(document: dict[str, object]) -> list[dict[str, object]]:
 
 
 def _are_records(entries: list[object]) -> bool:
-    """Whether a list is that of a training, not of a data set: its objects say where they stand."""
+    """True if a list holds records of a training, not a data set: its objects name an epoch or step."""
     first = entries[0] if entries and all(isinstance(entry, dict) for entry in entries) else None
     return isinstance(first, dict) and any(ALIASES.get(name.lower()) in (EPOCH, STEP) for name in first)
 

@@ -20,17 +20,17 @@ class JsonLines(GrowingLines):
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """Every line seen is a JSON object, and there is a complete one."""
+        """True if every line in ``start`` begins a JSON object and the first one is complete."""
         lines = [line for line in start.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:_LOOKED_AT] if line.strip()]
         if not lines or not all(line.lstrip().startswith((b"{", b"DLLL {")) for line in lines):
             return False
         if len(start) >= SNIFF_BYTES and b"\n" not in start:
-            return path.suffix == ".jsonl"  # a long first line
+            return path.suffix == ".jsonl"  # a first line longer than `start`
         first = parse_object(lines[0])
         return first is not None and (len(lines) > 1 or b"\n" in start or path.suffix == ".jsonl")
 
     def record(self, line: bytes) -> Mapping[str, object] | None:
-        """The object; DLLogger's ``step`` is ``[epoch, iteration]``, of an epoch's end ``[epoch]``."""
+        """Return the object; DLLogger's ``step`` is ``[epoch, iteration]``, or ``[epoch]`` at the end of an epoch."""
         record = parse_object(line) or {}
         step = record.get("step")
         if isinstance(step, list):
@@ -43,7 +43,7 @@ class JsonLines(GrowingLines):
 
 
 def parse_object(line: bytes) -> dict[str, object] | None:
-    """The JSON object of a line (NaN and Infinity allowed), None for anything else."""
+    """Return the JSON object of a line (NaN and Infinity allowed), None for anything else."""
     text = line.strip().removeprefix(b"\xef\xbb\xbf").removeprefix(b"DLLL ")
     if not text.startswith(b"{"):
         return None

@@ -1,10 +1,10 @@
-"""TensorBoard event files, read without TensorBoard: record framing, the few protobuf fields that hold scalars.
+"""TensorBoard event files, read without TensorBoard: the record framing and the few protobuf fields for scalars.
 
 Framing: ``u64 length | u32 masked crc32c(length) | data | u32 masked crc32c(data)``, little endian, mask
 ``((crc >> 15) | (crc << 17)) + 0xa282ead8``. Messages: tensorflow/core/util/event.proto and framework/summary.proto.
-A partial last record is normal in a live file and is read again later; checksums are computed only when a length looks
-absurd. Records of one scalar, which is what SummaryWriter makes, are read by one expression; it takes whole records
-alone, one behind the other, and what it does not take goes field by field.
+A partial last record is normal in a live file and is read again later; checksums are only computed if a length looks
+absurd. Records of a single scalar, which is what SummaryWriter makes, are matched by one regular expression, which only
+takes consecutive complete records; all others are read field by field.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _HEADER = struct.Struct("<QI")
 _FOOTER = 4
 _SUSPICIOUS = 1 << 24
 _END_BYTES, _ZEROS = 1 << 16, bytes(5)
-# The frame's length and checksum; time, step, one value with its tag and its number; the checksum.
+# The frame's length and checksum; time, step, one value with its tag and number; the checksum.
 _SCALAR = re.compile(
     rb"(?s)([\x10-\xff])\0{7}.{4}\x09(.{8})(?:\x10([\x80-\xff]{0,9}[\x00-\x7f]))?"
     rb"\x2a[\x00-\x7f]\x0a[\x00-\x7f]\x0a[\x01-\x7f]([ -~]{1,100})\x15(.{4}).{4}"
 )
-# One of several values in a record, as most of them are: its length, the tag's length, the tag, the number.
+# One of several plain values in a record: its length, the tag's length, the tag, the number.
 _VALUE = re.compile(rb"(?s)\x0a([\x00-\x7f])\x0a([\x01-\x7f])([ -~]{1,100})\x15(.{4})")
 _BESIDE_TAG = 9
-"""Bytes of such a value besides its tag."""
+"""Bytes of a `_VALUE` besides its tag."""
 Scalar = tuple[float, int, str, float]
 """Time, step, tag and value."""
 
 
 class TensorBoard:
-    """Scalars of one event file, each tag with the steps at which it was written."""
+    """Reads the scalars of one event file, each tag with the steps at which it was written."""
 
     name: ClassVar[str] = "tensorboard"
     priority: ClassVar[Priority] = Priority.EXACT
@@ -53,18 +53,18 @@ class TensorBoard:
     def __init__(
         self, path: Path, rows: Rows | None = None, beside: Beside | None = None, *, aside: bool = False
     ) -> None:
-        """``rows``, ``beside``: of a run that has further files; ``aside``: what this one counts is not the run's."""
+        """``rows`` and ``beside`` are shared with further files of the run; ``aside``: its steps are not the run's."""
         self.path = path
         self._aside = aside
         self._beside = beside or Beside()
         self._offset = 0
-        # Keras writes its validation curves under the names of training, in a folder of their own.
+        # Keras writes validation curves under the same names as training, in a folder of their own.
         evaluation = path.parent.name.lower() in EVAL_WORDS
         self._rows = Rows(self.name, evaluation=evaluation) if rows is None else rows
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """The first record is intact and says which version of events follows, or the name says so."""
+        """True if the first record has a plausible length and checksum; of a file still too short, the name decides."""
         if len(start) < _HEADER.size:
             return "tfevents" in path.name
         length, checksum = _HEADER.unpack_from(start)
@@ -72,12 +72,12 @@ class TensorBoard:
 
     @property
     def position(self) -> int:
-        """Bytes of whole records that were read."""
+        """Bytes of complete records that were read."""
         return self._offset
 
     @property
     def media(self) -> Media:
-        """Its images and texts."""
+        """The images and texts of the file."""
         return self._beside.media
 
     @property
@@ -86,7 +86,7 @@ class TensorBoard:
         return self._beside.settings
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points of whole records since the last call, or of about ``limit`` bytes of them."""
+        """Return the points of complete records since the last call, or of about ``limit`` bytes of them."""
         found, before = list(one_by_one(self.take(limit or CHUNK))), -1
         while limit is None and self._offset != before:
             before = self._offset
@@ -111,7 +111,7 @@ class TensorBoard:
         return self._placed(found)
 
     def glance(self) -> Sequence[Point]:
-        """What the end of a long file says, before it has been read."""
+        """Return the points at the end of a long file that has not been read yet."""
         with storage.open_file(self.path) as file:
             start = file.seek(0, os.SEEK_END) - _END_BYTES
             if start <= 0 or self._offset:
@@ -125,7 +125,7 @@ class TensorBoard:
         return end.take(_END_BYTES)
 
     def _read(self, limit: int) -> bytes:
-        """What comes next, a record of more than ``limit`` bytes whole; one that holds no scalars is passed over."""
+        """Return the next bytes, a record longer than ``limit`` in full; one above `LARGEST_RECORD` is skipped."""
         with storage.open_file(self.path) as file:
             file.seek(self._offset)
             data = file.read(max(limit, _HEADER.size))
@@ -145,11 +145,11 @@ class TensorBoard:
         return self.poll()
 
     def summary(self) -> ParsedLog:
-        """What was told so far."""
+        """Return what the file says so far."""
         return self._rows.summary(UNTOLD, None)
 
     def _scalars(self, data: bytes, position: int, found: list[Scalar]) -> int:
-        """Take the records of one scalar that follow each other; returns the place behind them."""
+        """Take consecutive single-scalar records and return the position after them."""
         matches = []
         match, begun = _SCALAR.match(data, position), position
         while match is not None and match.end() - position == match[1][0] + _HEADER.size + _FOOTER:
@@ -172,7 +172,7 @@ class TensorBoard:
         return position
 
     def _event(self, data: bytes, at: int) -> list[Scalar]:
-        """The scalars of an ``Event`` that begins at a place of the file; a damaged one says nothing."""
+        """Return the scalars of an ``Event`` at position ``at`` of the file; none if it is damaged."""
         moment, step, values, plain = 0.0, 0, list[bytes](), list[tuple[str, float]]()
         try:
             for number, value in fields(data):
@@ -193,7 +193,7 @@ class TensorBoard:
         return [(moment, step, tag, scalar) for tag, scalar in (*plain, *others) if tag]
 
     def _placed(self, found: Sequence[Scalar]) -> list[Point]:
-        """The points of scalars in their order; tags that were written at the same steps go together."""
+        """Return the points of scalars; tags written at the same steps are placed together."""
         by_tag: dict[str, list[Scalar]] = {}
         for one in found:
             by_tag.setdefault(one[2], []).append(one)
@@ -212,7 +212,7 @@ class TensorBoard:
 
 
 def _first_record(data: bytes) -> int | None:
-    """Where the first whole record begins: a length, most of whose bytes are zero, and its checksum."""
+    """Return where the first record begins, found by the zero bytes of its length and the checksum after them."""
     zeros = data.find(_ZEROS)
     while zeros >= 0:
         begun = zeros - 8 + len(_ZEROS)
@@ -229,8 +229,8 @@ def _signed(value: int) -> int:
 
 
 def _plain_scalars(summary: bytes) -> list[tuple[str, float]]:
-    """Tags and values of a ``Summary`` of nothing but plain scalars (a third of the time); none of any other."""
-    found = _VALUE.findall(summary) if _VALUE.match(summary) else []  # an image is not searched
+    """Return tags and values of a ``Summary`` of plain scalars alone (in a third of the time); empty for any other."""
+    found = _VALUE.findall(summary) if _VALUE.match(summary) else []  # avoids searching an image
     if not found or sum(len(tag) + _BESIDE_TAG for _, _, tag, _ in found) != len(summary):
         return []
     if any(size[0] != len(tag) + _BESIDE_TAG - 2 or of_tag[0] != len(tag) for size, of_tag, tag, _ in found):
@@ -240,7 +240,7 @@ def _plain_scalars(summary: bytes) -> list[tuple[str, float]]:
 
 
 def _scalar(data: bytes) -> tuple[str, float]:
-    """Tag and value of a ``Summary.Value``; an empty tag when it is no scalar."""
+    """Return tag and value of a ``Summary.Value``; the tag is empty if it is not a scalar."""
     tag, found = "", None
     for number, value in fields(data):
         if number == 1 and isinstance(value, bytes):
@@ -253,7 +253,7 @@ def _scalar(data: bytes) -> tuple[str, float]:
 
 
 def _tensor(data: bytes) -> float | None:
-    """The number of a ``TensorProto`` that holds exactly one float or double."""
+    """Return the number of a ``TensorProto`` that holds exactly one float or double."""
     kinds = {5: "<f", 6: "<d"}
     dtype, content = 0, b""
     for number, value in fields(data):

@@ -1,8 +1,8 @@
 """Weights & Biases' transaction log (``run-ID.wandb``), read without wandb: framing, protobuf records, values as JSON.
 
-A header of 7 bytes, then blocks of 32 KiB as LevelDB's log has them: ``u32 crc32 | u16 length | u8 kind | data``, where
-the checksum is of kind and data, and a record that crosses a block is cut in pieces. What is left of a block after its
-last chunk, less than a chunk's header, is filled up. Live files end anywhere: what is not whole yet is read again.
+A header of 7 bytes, then blocks of 32 KiB as in LevelDB's log, made of chunks ``u32 crc32 | u16 length | u8 kind |
+data``. The checksum is of kind and data, and a record that crosses a block is split into several chunks. The end of a
+block is padded if it is too short for a chunk's header. A live file may end anywhere: a partial chunk is read later.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CHUNK_HEADER = struct.Struct("<IHB")
 
 
 class Piece(IntEnum):
-    """Which part of a record a chunk holds."""
+    """The part of a record that a chunk holds."""
 
     FULL = 1
     FIRST = 2
@@ -43,7 +43,7 @@ class Piece(IntEnum):
 
 
 class Record(IntEnum):
-    """The field of a record that says of what it is."""
+    """The field that a record sets, which is its kind."""
 
     HISTORY = 2
     SUMMARY = 3
@@ -58,7 +58,7 @@ class Record(IntEnum):
 
 
 class Item(IntEnum):
-    """The fields of one named value, of history, configuration and statistics alike."""
+    """The fields of a named value; the same in history, configuration and statistics."""
 
     KEY = 1
     NESTED_KEY = 2
@@ -74,7 +74,7 @@ _END_BYTES = 4 * BLOCK_BYTES
 _UNIX_FROM = 1e8
 _ENVELOPE = re.compile(rb"(?s)\x08[\x80-\xff]{0,9}[\x00-\x7f]([\x12\x1a])[\x80-\xff]{0,4}[\x00-\x7f]")
 _OF_HISTORY = b"\x12"
-# A named number, whose name is one part of plain ASCII; anything else is read field by field.
+# A number whose name is a single part of plain ASCII; anything else is read field by field.
 _PLAIN = re.compile(
     rb"\n[\x80-\xff]?[\x00-\x7f][\n\x12][\x01-\x7f]([ -~]{1,127})"
     rb"\x82\x01[\x00-\x7f](-?[0-9][0-9.eE+-]{0,40}|NaN|-?Infinity)"
@@ -83,21 +83,21 @@ _STEP = re.compile(rb"(?s)\x12(?:\x00|[\x02-\x0b]\x08[\x80-\xff]{0,9}[\x00-\x7f]
 
 
 class TransactionLog:
-    """The records of one file as they are added."""
+    """Reads the records of one file as they are appended."""
 
     def __init__(self, path: Path, start: int = HEADER_BYTES) -> None:
         self.offset = start
-        """Everything before it has been read."""
+        """Everything before this position has been read."""
         self.damaged = 0
-        """Blocks that were left where a chunk in them was no chunk."""
+        """Blocks that were abandoned at a damaged chunk."""
         self._path = path
         self._pieces: list[bytes] = []
         self._held_bytes = 0
         self._whole = False
-        """A record has begun of which every piece is there so far."""
+        """True while a record has begun and no piece of it is missing."""
 
     def read(self, limit: int | None = None) -> Iterator[bytes]:
-        """Records that are whole, those of about ``limit`` bytes; raises OSError."""
+        """Yield complete records, of about ``limit`` bytes; raises OSError."""
         with storage.open_file(self._path) as file:
             stop = None if limit is None else self.offset + limit
             while stop is None or self.offset < stop:
@@ -124,7 +124,7 @@ class TransactionLog:
             end = position + header + length
             sound = full <= kind <= last and header + length <= left
             if not sound or (end <= size and check(data[position + 6 : end]) != checksum):
-                if position + left >= size:  # it may be that the rest of the block is just being written
+                if position + left >= size:  # the rest of the block may still be being written
                     break
                 self._whole, self._pieces, self._held_bytes = False, [], 0
                 self.damaged += 1
@@ -154,7 +154,7 @@ class TransactionLog:
 
 
 class _Names(dict[bytes, str]):
-    """Names as text, each decoded once; those that wandb keeps to itself are all one."""
+    """Names as text, each decoded once; wandb's internal names all become empty."""
 
     def __missing__(self, name: bytes) -> str:
         text = name.decode("ascii")
@@ -163,14 +163,14 @@ class _Names(dict[bytes, str]):
 
 
 class WandbFile:
-    """One run of Weights & Biases: its history, what was measured of the machine, and what is told of the run."""
+    """Reads one run of Weights & Biases: its history, the readings of the machine, and what is said of the run."""
 
     name: ClassVar[str] = "wandb"
     priority: ClassVar[Priority] = Priority.EXACT
     suffixes: ClassVar[tuple[str, ...]] = (".wandb",)
 
     def __init__(self, path: Path, rows: Rows | None = None, media: Media | None = None) -> None:
-        """``rows``, ``media``: of a run that has further files."""
+        """``rows`` and ``media`` are shared with further files of the run."""
         self.path = path
         self.told = RunTold()
         self.media = media or Media()
@@ -181,7 +181,7 @@ class WandbFile:
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """By the seven bytes that every such file begins with."""
+        """True if the file begins with the signature of seven bytes."""
         return start.startswith(SIGNATURE)
 
     @property
@@ -189,14 +189,14 @@ class WandbFile:
         return self._log.offset
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """What was logged since the last call, one by one."""
+        """Return the points logged since the last call, one by one."""
         return list(one_by_one(self._read(self._log, limit)))
 
     def take(self, limit: int) -> Sequence[Point]:
         return self._read(self._log, limit)
 
     def glance(self) -> Sequence[Point]:
-        """What the ends of a long file say, before it has been read: of the run, its newest values, how it ended."""
+        """Read both ends of a long file that is still unread: facts of the run, its newest values, how it ended."""
         size = self.path.stat().st_size
         if size <= 2 * _END_BYTES or self.position > HEADER_BYTES:
             return ()
@@ -208,12 +208,12 @@ class WandbFile:
         return points
 
     def close(self) -> list[MetricPoint]:
-        """Nothing is held back: what is not whole was never written."""
+        """Return any new points; nothing is held back, since an incomplete record was never finished."""
         return self.poll()
 
     @property
     def damaged(self) -> int:
-        """Blocks that were passed over."""
+        """Number of damaged blocks that were skipped."""
         return self._log.damaged
 
     def summary(self) -> ParsedLog:
@@ -235,7 +235,7 @@ class WandbFile:
                 elif kind in _TOLD:
                     self._tell(kind, payload)
             except (IndexError, ValueError, struct.error):
-                continue  # a record of another make: it costs itself
+                continue  # only this malformed record is lost
         return (rows or self._rows).place(found)
 
     def _row(self, payload: bytes) -> Sequence[Row]:
@@ -262,7 +262,7 @@ class WandbFile:
         return Row(values, self._steps.newest, _moment(stamp) or math.nan)
 
     def _tell(self, kind: int, payload: bytes) -> None:
-        """Take in what a record says of the run as a whole."""
+        """Take in what a record says about the run as a whole."""
         found = _messages(payload)
         told = self.told
         if kind == Record.RUN:
@@ -299,7 +299,7 @@ def _plain(value: bytes) -> str:
 
 
 def _messages(payload: bytes) -> dict[int, list[bytes]]:
-    """The fields of a message that hold bytes."""
+    """Return the fields of a message that hold bytes, by number."""
     found: dict[int, list[bytes]] = {}
     for number, value in fields(payload):
         if isinstance(value, bytes):
@@ -312,7 +312,7 @@ def _word(found: Mapping[int, Sequence[bytes]], number: int) -> str:
 
 
 def _kind_of(record: bytes) -> tuple[int, bytes]:
-    """What a record is of, and that; raises IndexError when it is of nothing."""
+    """Return the kind of a record and its content; raises IndexError if it has neither."""
     position, size = 0, len(record)
     while position < size:
         key, position = varint(record, position)
@@ -331,7 +331,7 @@ def _kind_of(record: bytes) -> tuple[int, bytes]:
 
 
 def _items(payload: bytes, field: int) -> Iterator[tuple[str, float]]:
-    """The named numbers of a message; texts are none, nor is what describes a histogram, a table or a picture."""
+    """Yield the named numbers of a message, without texts and without descriptions of histograms, tables and images."""
     found: dict[tuple[str, ...], float] = {}
     described: set[tuple[str, ...]] = set()
     for number, item in fields(payload):
@@ -371,14 +371,14 @@ def _signed(value: int) -> int:
 
 
 def _moment(stamp: bytes) -> float | None:
-    """Unix seconds of a timestamp; None where it tells none."""
+    """Return the Unix seconds of a timestamp; None if it holds none."""
     numbers = {number: value for number, value in fields(stamp) if isinstance(value, int)}
     seconds = numbers.get(1, 0) + numbers.get(2, 0) / 1e9
     return seconds if seconds > _UNIX_FROM else None
 
 
 def _config(payload: bytes) -> dict[str, str]:
-    """The settings of a configuration, those within others by all of their names; wandb's own are left out."""
+    """Return the settings of a configuration, nested ones under their dotted path; wandb's own are left out."""
     found: dict[str, str] = {}
     for number, item in fields(payload):
         if number != 1 or not isinstance(item, bytes):
