@@ -1,9 +1,10 @@
-"""Stores: the folders and databases in which experiment trackers keep runs. One module per store, found by itself.
+"""Stores: the folders and databases in which experiment trackers keep runs. One module per store, discovered
+automatically.
 
-A module defines a class with the attributes of `Store` and ends with ``STORE = TheClass()``; adding a store is adding a
-module and its test, here or in another package (`RUN_STORES`). A store is told the names in one folder after the other
-and says which runs lie there; nothing is opened until a run is looked at. No link is followed on the way down, so
-neither a loop nor the same run under two names comes of one.
+A module defines a class with the attributes of `Store` and ends with ``STORE = TheClass()``; a store is added as one
+module and its test, here or in another package (`RUN_STORES`). A store is given the names in one folder at a time and
+returns the runs there; no run is opened until it is looked at. Symbolic links below the start are not followed, which
+rules out loops and the same run under two names.
 """
 
 from __future__ import annotations
@@ -26,117 +27,117 @@ if TYPE_CHECKING:
 
 DEEPEST = 6
 MOST_FOLDERS = 50_000
-"""Looked into for runs; what is left then is found by naming a folder further down."""
+"""Folders searched for runs; any beyond are found by naming a folder further down."""
 DATABASES = (".db", ".sqlite", ".sqlite3")
 SEPARATOR = "#"
-"""Between a database and one of its runs."""
+"""Separates a database from one of its runs in a path."""
 _SKIPPED = frozenset((".trash", "node_modules", "site-packages", "__pycache__", "venv", ".venv", ".git", ".cache"))
 
 
 class StoredRun:
-    """One run of a store, and how it is read."""
+    """One run of a store, and the way to read it."""
 
     store: str
-    """As people call it: ``W&B``."""
+    """The store's usual name: ``W&B``."""
     is_folder: ClassVar[bool] = False
-    """Whether it is read like any folder that is watched, by its newest log, heartbeat and metric file."""
+    """True if it is read like any watched folder, by its newest log, heartbeat and metric file."""
     is_shared: ClassVar[bool] = False
-    """Whether some of its files hold other runs too: that they grow says nothing of this one."""
+    """True if its files hold other runs too, so that their growth says nothing about this one."""
     only_beside: str = ""
-    """The name of a file that makes its folder a run only where siblings hold one too, and nothing tells more."""
+    """The name of a file that makes its folder a run only if sibling folders hold one too, and no other sign exists."""
     records_ends: ClassVar[bool] = False
-    """Whether each end is recorded by the very process that has the file open: without a record it was killed."""
+    """True if the process that has the file open records its own end: without a record, it was killed."""
 
     def __init__(self, path: Path, name: str = "", key: str = "") -> None:
         self.path = path
-        """The folder or file that it lies in."""
+        """The folder or file that holds the run."""
         self.name = name or path.name
-        """While the store does not tell a better one."""
+        """The name to show until the store supplies a better one."""
         self.key = key or str(path)
 
     @property
     def joins(self) -> str:
-        """Runs of the same word are one that was begun several times; empty: it is one alone."""
+        """Runs with the same key are launches of one run; empty if it belongs with no other."""
         return ""
 
     @property
     def parts(self) -> Sequence[StoredRun]:
-        """Itself, or each time that it was begun, in their order."""
+        """Itself, or each launch of the run, in order."""
         return (self,)
 
     def join(self, other: StoredRun) -> None:
-        """Take in another time that it was begun."""
+        """Take in another launch of this run."""
 
     def others(self) -> Sequence[StoredRun]:
-        """Looks beside a run that was named for the other times that it was begun."""
+        """Search beside a run named by the user for its other launches."""
         return ()
 
     @property
     def output(self) -> Path | None:
-        """What it printed, where the store keeps that."""
+        """The file with its console output, if the store keeps it."""
         return None
 
     @property
     def outputs(self) -> Sequence[Path | None]:
-        """Likewise, of each time that it was begun."""
+        """The same for each launch."""
         return (self.output,)
 
     def files(self) -> Sequence[Path]:
-        """What changes when there is news of it; called again and again."""
+        """Return the files that change when the run does; called again and again."""
         return (self.path,)
 
     def own_files(self) -> Sequence[Path]:
-        """Those that hold no other run: whoever writes one of them writes this one."""
+        """Return the files that hold no other run: whoever writes one of them writes this run."""
         return () if self.is_shared else self.files()
 
     def open(self) -> MetricFile | None:
-        """A new reader of its curves; None while there is nothing to read. Raises OSError."""
+        """Return a new reader of its curves; None while there is nothing to read. Raises OSError."""
         raise NotImplementedError
 
     def told(self, reader: MetricFile | None) -> RunTold:
-        """What the store says of it now; ``reader`` is of ``open``, as far as it has read. Raises OSError."""
+        """Return what the store says of it now; ``reader`` is from ``open``, as far as it has read. Raises OSError."""
         return RunTold()
 
 
 class Store(Protocol):
-    """What finds the runs of one kind of store."""
+    """Finds the runs of one kind of store."""
 
     priority: ClassVar[Priority]
-    """Who is asked first: the runs of a folder belong to one store."""
+    """The order in which stores are asked: the first one that claims a folder owns its runs."""
     alone: ClassVar[bool]
-    """Whether a single one is shown as a run of the store, also where the folder holds more than the store knows."""
+    """True if a single run is shown as one of the store, even in a folder with files unknown to the store."""
 
     deeper: ClassVar[bool]
-    """Whether further runs are looked for below the folder of one."""
+    """True if the folder of a run is searched for further runs."""
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
-        """The runs in a folder with these names; None: it is not of this kind."""
+        """Return the runs in a folder with these entries; None if it is not of this kind."""
 
     def runs_of(self, file: Path) -> list[StoredRun]:
-        """The runs of a file that was named."""
+        """Return the runs in a given file."""
 
 
 @cache
 def stores() -> tuple[Store, ...]:
-    """Every store, in the order in which they are asked."""
+    """Return every store, in the order in which they are asked."""
     found: list[Store] = discovered(__name__, RUN_STORES, "STORE")
     return tuple(sorted(found, key=lambda store: (store.priority, type(store).__name__)))
 
 
 def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[StoredRun]:
-    """The runs of a folder, a file, or a database with one of its runs behind ``#``, the newest first.
+    """Return the runs of a folder, a file, or a database with ``#`` and one of its runs, the newest first.
 
-    A run of a database may be named by its id, or by its name: then the newest of that name is meant.
+    A run of a database is given by its id, or by its name, which means the newest run of that name.
 
     Args:
-        known: whether a folder's path is that of a run that was found before; such a folder is not looked into.
+        known: whether a folder's path is that of a run found before; such folders are not searched.
     """
     if path.is_dir():
         path = path.resolve() if path.is_symlink() else path
         walked = list(_walk(path, known or (lambda _: False)))
         found = list(_with_siblings(walked, path, fewest=2 if known is None else 1))
         if len(found) == 1 and not found[0][1] and known is None:
-            return []  # one among other files: the folder as a whole says more
+            return []  # a single run among other files: watching the whole folder shows more
         runs = [run for run, _ in found]
         runs = joined([*runs, *(one for run in runs if run.path == path for one in run.others())])
         dated = [(max(map(_changed, run.parts)), place, run) for place, run in enumerate(runs)]
@@ -151,7 +152,7 @@ def find_runs(path: Path, known: Callable[[str], bool] | None = None) -> list[St
 
 
 def _with_siblings(found: list[tuple[StoredRun, bool]], path: Path, *, fewest: int) -> Iterator[tuple[StoredRun, bool]]:
-    """Without what is a run only beside others of its kind, where there are too few, or something tells more."""
+    """Drop runs that need siblings (`StoredRun.only_beside`) if there are too few of them, or better signs of runs."""
     alike = Counter(run.only_beside for run, _ in found)
     places = {run.path for run, _ in found if run.only_beside}
     for run, alone in found:
@@ -161,7 +162,7 @@ def _with_siblings(found: list[tuple[StoredRun, bool]], path: Path, *, fewest: i
 
 
 def joined(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """One run for each that was begun several times: the first of them, which has taken in the others."""
+    """Merge the launches of each run into the first of them."""
     same: dict[str, list[StoredRun]] = {}
     for run in runs:
         same.setdefault(run.joins or f"{SEPARATOR}{run.key}", []).append(run)
@@ -180,22 +181,22 @@ def _of_file(file: Path) -> list[StoredRun]:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a path is a file of SQLite, whatever it holds and whoever writes it."""
+    """True if a path is an SQLite file, whatever it holds."""
     from ._sqlite import Database
 
     return path.is_file() and Database(path).is_one
 
 
 def store_of(path: Path) -> Path:
-    """The same without the run that may be named behind it."""
+    """Return the path without the run that may follow it."""
     return path if path.exists() or path.is_symlink() else Path(str(path).partition(SEPARATOR)[0])
 
 
 def require_path(path: Path) -> None:
-    """Make sure that there is something to be read.
+    """Make sure that the path exists.
 
     Raises:
-        UsageError: there is no such file, or no such run in a database, or nothing that is read here.
+        UsageError: there is no such file, or no such run in a database.
     """
     if path.exists():
         return
@@ -219,7 +220,7 @@ def _walk(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[StoredRu
                 with os.scandir(one) as entries:
                     names = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
             except OSError:
-                continue  # gone, or nobody's business
+                continue  # gone, or not readable
             for name in sorted(name for name in names if name.endswith(DATABASES) and not names[name]):
                 yield from ((run, True) for run in _of_file(Path(one, name)))
             store, runs = _claimed(Path(one), names)
@@ -232,7 +233,7 @@ def _walk(folder: Path, known: Callable[[str], bool]) -> Iterator[tuple[StoredRu
 
 
 def _claimed(folder: Path, names: Collection[str]) -> tuple[Store | None, list[StoredRun]]:
-    """The store to which a folder belongs, and its runs there."""
+    """Return the store that claims a folder, and its runs there."""
     for store in stores():
         runs = store.runs_in(folder, names)
         if runs is not None:

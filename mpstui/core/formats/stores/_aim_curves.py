@@ -1,4 +1,4 @@
-"""What a run of Aim tracked: of each metric the values, steps, epochs and times, each under a key of its own."""
+"""The metrics of an Aim run: values, steps, epochs and times, each number under a key of its own."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BEGIN = b"seqs\xfe"
 _OF_MACHINE = "__system__"
 _PARTS = ("val", "epoch", "time", "step")
 _NUMBER_BYTES = 10
-"""At the end of a key: a mark, the number of the value, a mark."""
+"""Length of the end of a key: a mark, the index of the value (8 bytes), a mark."""
 _MOST_METRICS = 2000
 _NAN = math.nan
 
 
 class _Columns(NamedTuple):
-    """What is placed at once of a metric."""
+    """New values of one metric, placed together."""
 
     name: str
     steps: array[float]
@@ -40,16 +40,16 @@ class _Columns(NamedTuple):
 
 
 class _Metric:
-    """A metric whose parts come one after the other."""
+    """A metric whose parts (values, steps, ...) arrive one after the other."""
 
     def __init__(self, context: int, name: str, *, has_steps: bool) -> None:
         self.context, self.name = context, name
         self.parts: dict[str, dict[bytes, bytes]] = {part: {} for part in _PARTS}
         self._has_steps = has_steps
-        """They are told; else the number of a value is its step, as Aim had it before."""
+        """True if steps are stored; in older versions of Aim the index of a value is its step."""
 
     def whole(self) -> list[tuple[float, float, float, float]]:
-        """Step, epoch, time and value of those that are, in the order of steps; they are kept no longer."""
+        """Remove and return the complete values as (step, epoch, time, value), sorted by step."""
         values, epochs, times, steps = (self.parts[part] for part in _PARTS)
         ready = [number for number in values if number in times and (number in steps or not self._has_steps)]
         found = []
@@ -63,7 +63,7 @@ class _Metric:
 
 
 class AimCurves(Curves):
-    """The metrics of one run, those of the machine behind the others."""
+    """Reads the metrics of one run; those of the machine come after the others."""
 
     name: ClassVar[str] = "aim"
 
@@ -76,9 +76,9 @@ class AimCurves(Curves):
         self._database = RocksFolder(self.path)
         self._metrics: dict[tuple[int, str], _Metric] = {}
         self._parts: dict[bytes, tuple[_Metric, dict[bytes, bytes]]] = {}
-        """By the keys of values without their numbers."""
+        """Metric and part by key prefix, the key without the index of the value."""
         self._current: _Metric | None = None
-        """What the newest value is of: the keys of a table are sorted."""
+        """The metric of the newest value; it is complete when another follows, since the keys of a table are sorted."""
         self._contexts: dict[Word, str] = {}
         self._steps, self._times = array("d"), array("d")
 
@@ -93,7 +93,7 @@ class AimCurves(Curves):
                 found += self._whole()
         except StartOver:
             self._start()
-            self.position = -1 - abs(self.position)  # another place than before: there is more, and soon
+            self.position = -1 - abs(self.position)  # any new position: signals that there is more to read
             return []
         except OSError as error:
             self.failure = str(error)
@@ -105,7 +105,7 @@ class AimCurves(Curves):
         return self._placed(found)
 
     def glance(self) -> Sequence[Point]:
-        """The newest values, which stand beside the settings."""
+        """Return the newest values, which are stored with the settings."""
         words, found = words_of(self._folder, self._run), list[Row]()
         contexts = mapping(words.get("contexts"))
         for context, metrics in mapping(words.get("traces")).items():
@@ -117,7 +117,7 @@ class AimCurves(Curves):
         return Rows(self.name).place(sorted(found, key=lambda row: row.step))
 
     def _noted(self, changes: Sequence[Change]) -> list[_Columns]:
-        """Note values; those of the metrics that have come."""
+        """Take in changes; return the metrics completed by them."""
         found: list[_Columns] = []
         for _, _, key, value in changes:
             known = self._parts.get(key[:-_NUMBER_BYTES]) or self._known(key)
@@ -130,7 +130,7 @@ class AimCurves(Curves):
         return found
 
     def _known(self, key: bytes) -> tuple[_Metric, dict[bytes, bytes]] | None:
-        """The metric, and its part, that a key belongs to; None: it is no number's."""
+        """Return the metric and the part that a key belongs to; None if the key is not one of a number."""
         try:
             words = list(words_in(key))
         except (ValueError, struct.error):
@@ -147,7 +147,7 @@ class AimCurves(Curves):
         return found
 
     def _whole(self) -> list[_Columns]:
-        """What has come of the metric of the newest value."""
+        """Return the complete values of the current metric."""
         metric, self._current = self._current, None
         whole = metric.whole() if metric is not None else []
         if metric is None or not whole:
@@ -161,7 +161,7 @@ class AimCurves(Curves):
         return [_Columns(name, *(array("d", column) for column in zip(*whole, strict=True)))]
 
     def _placed(self, found: list[_Columns]) -> list[Point]:
-        """The points of metrics, those that are furthest last: they say where the run is."""
+        """Return the points of metrics, those that are furthest last: they determine where the run stands."""
         found.sort(key=lambda one: (not one.name.startswith(SYSTEM), one.steps[-1]))
         self.rows.learn([one.name for one in found if not one.name.startswith(SYSTEM)])
         self._note_times([one for one in found if not one.name.startswith(SYSTEM)])
@@ -180,12 +180,12 @@ class AimCurves(Curves):
             self._times.append(moment)
 
     def _step_at(self, moment: float) -> float:
-        """The newest step then: what is measured of the machine has a count of its own."""
+        """Return the newest step at that time: readings of the machine have a count of their own."""
         return self._steps[max(0, bisect_right(self._times, moment) - 1)] if self._steps else _NAN
 
 
 def _shown(name: str, prefix: str) -> str:
-    """As people know it, what it was measured on before it: ``train/loss``."""
+    """Return the metric's name with its context in front: ``train/loss``."""
     if name.startswith(_OF_MACHINE):
         return f"{SYSTEM}{prefix}{name.removeprefix(_OF_MACHINE)}"
     return f"{prefix}{name}"

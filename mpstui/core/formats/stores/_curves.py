@@ -1,4 +1,4 @@
-"""What the readers of stores share that are no single file: the attributes of a `MetricFile` around rows."""
+"""Shared base of readers of runs that are not a single file: the attributes of a `MetricFile` around rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_AT_ONCE = 1 << 18
 
 
 class Curves:
-    """The curves of one run of a store."""
+    """Reads the curves of one run of a store."""
 
     name: ClassVar[str] = "store"
     priority: ClassVar[Priority] = Priority.EXACT
@@ -24,21 +24,21 @@ class Curves:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.position = 0
-        """Bytes of its files that have been read, as far as they can be told."""
+        """Bytes of its files that have been read, as far as known; a changed value means that there may be more."""
         self.rows = Rows(self.name)
         self.failure: str | None = None
 
     @classmethod
     def recognises(cls, path: Path, start: bytes) -> bool:
-        """No file alone is one."""
+        """Return False: no file alone is such a run."""
         return False
 
     def take(self, limit: int) -> Sequence[Point]:
-        """The points that are new."""
+        """Return the new points."""
         raise NotImplementedError
 
     def poll(self, limit: int | None = None) -> list[MetricPoint]:
-        """The points that are new, one by one."""
+        """Return the new points, one by one."""
         return list(one_by_one(self.take(limit or MOST_AT_ONCE)))
 
     def close(self) -> list[MetricPoint]:
@@ -46,12 +46,12 @@ class Curves:
         return self.poll()
 
     def summary(self) -> ParsedLog:
-        """What was told so far."""
+        """Return what the run says so far."""
         return self.rows.summary(UNTOLD, self.failure)
 
 
 class DatabaseCurves(Curves):
-    """The curves of one run in a database that somebody else may be writing."""
+    """Reads the curves of one run in a database that another process may be writing."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database.path)
@@ -65,7 +65,7 @@ class DatabaseCurves(Curves):
             found, rows, is_all = self.next_rows()
         except NotNow:
             self._misses += 1
-            self.position = -self._misses  # another place than before: there is more, and soon
+            self.position = -self._misses  # any new position: signals that there is more to read
             return []
         except OSError as error:
             self.failure = str(error)
@@ -75,5 +75,5 @@ class DatabaseCurves(Curves):
         return found
 
     def next_rows(self) -> tuple[Sequence[Point], int, bool]:
-        """The points of the next rows, how many rows these are, and whether no more are there. Raises OSError."""
+        """Return the points of the next rows, the number of rows, and whether these were the last. Raises OSError."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Runs that are folders like any other that is watched, with a file of settings that a tool has put there."""
+"""Runs that are read like any watched folder, and have a file of settings written by a tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._yaml import read
 
 
 class FolderRun(StoredRun):
-    """A folder whose newest log, heartbeat and metric file are followed, as of any other."""
+    """A folder whose newest log, heartbeat and metric file are followed."""
 
     is_folder: ClassVar[bool] = True
 
@@ -22,11 +22,11 @@ class FolderRun(StoredRun):
         self._tell = told
 
     def told(self, reader: object) -> RunTold:
-        """What the files of settings say."""
+        """Return what the files of settings say."""
         return self._tell(self.path)
 
 
 def settings_in(path: Path) -> Mapping[str, str]:
-    """The settings of a YAML file, flat."""
+    """Return the settings of a YAML file, flattened."""
     found: Any = read(path)
     return flattened("", found) if isinstance(found, dict) and found else {}

@@ -1,4 +1,4 @@
-"""The curves of MLflow's runs: lines ``milliseconds value step`` of a file for each metric, or rows of a database."""
+"""The curves of MLflow runs: a file per metric with lines ``milliseconds value step``, or rows of a database."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Columns = tuple[Sequence[float], Sequence[float], Sequence[float]]
 
 
 class FolderCurves(Curves):
-    """Files below ``metrics``."""
+    """Reads the files below ``metrics``."""
 
     name: ClassVar[str] = "mlflow"
 
@@ -33,7 +33,7 @@ class FolderCurves(Curves):
         self._tails: dict[str, LineTail] = {}
 
     def glance(self) -> Sequence[Point]:
-        """The newest values, which are the last lines."""
+        """Return the newest values, from the last line of each file."""
         folder, parts = self.path / "metrics", dict[str, _Columns]()
         for file in metric_files(folder):
             line = last_lines(file, _BYTES_OF_AN_END).splitlines(keepends=True)[-1:]
@@ -56,7 +56,7 @@ class FolderCurves(Curves):
 
 
 def _columns(data: bytes) -> _Columns | None:
-    """Steps, times and values of whole lines; what is no such line is left out."""
+    """Return the steps, times and values of complete lines; lines of any other form are left out."""
     words = data.split()
     if len(words) != 3 * data.count(b"\n"):
         words = [word for line in data.splitlines() if len(parts := line.split()) >= 2 for word in [*parts, b"0"][:3]]
@@ -68,7 +68,7 @@ def _columns(data: bytes) -> _Columns | None:
 
 
 class TableCurves(DatabaseCurves):
-    """Rows of the table ``metrics``."""
+    """Reads the rows of the table ``metrics``."""
 
     name: ClassVar[str] = "mlflow"
 
@@ -78,7 +78,7 @@ class TableCurves(DatabaseCurves):
         self._last = -1
 
     def glance(self) -> Sequence[Point]:
-        """The newest values, which have a table of their own."""
+        """Return the newest values, which have a table of their own."""
         rows = self._database.read_now(f"SELECT {_VALUES} FROM latest_metrics WHERE run_uuid = ?", [self._run])
         return _placed(Rows(self.name), _by_name(rows))
 
@@ -92,7 +92,7 @@ class TableCurves(DatabaseCurves):
 
 
 def _by_name(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Columns]:
-    """The columns of each metric; a row of something else is left out."""
+    """Return the columns of each metric; rows of any other form are left out."""
     columns: dict[str, tuple[array[float], array[float], array[float]]] = {}
     for key, value, moment, step, is_nan, *_ in rows:
         if not isinstance(key, str) or not all(isinstance(one, (int, float)) for one in (value, moment, step)):
@@ -105,7 +105,7 @@ def _by_name(rows: Sequence[tuple[Any, ...]]) -> dict[str, _Columns]:
 
 
 def _placed(rows: Rows, columns: Mapping[str, _Columns]) -> list[Point]:
-    """The points of metrics, each with steps of its own; the newest last, the epochs at their steps first."""
+    """Return the points of metrics, each with its own steps: epochs first, then the others, the newest last."""
     rows.learn(list(columns))
     order = sorted(columns, key=lambda name: (not is_epoch(name), columns[name][0][-1], name))
     return [point for name in order for point in rows.columns({name: columns[name][2]}, *columns[name][:2])]

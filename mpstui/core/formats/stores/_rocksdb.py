@@ -1,8 +1,8 @@
-"""A folder of RocksDB that another program writes: which of its files count, and what has come since the last look.
+"""A RocksDB folder that another program writes: which of its files are live, and what is new since the last look.
 
-Everything that is written goes into a log first, and from there, sorted, into a table; later several tables are made
-one. The manifest says which tables count, and what each was made of, so nothing is read twice: not from the table whose
-log was read before, and not from one that was made of tables which were. Nothing is locked, and nothing is written.
+Every write goes into a log first, is flushed from there, sorted, into a table, and tables are later compacted into one.
+The manifest says which tables are live and what each was made from, so nothing is read twice: neither a table whose log
+was read before, nor one compacted from tables that were. Nothing is locked, and nothing is written.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ _LOG_NUMBER = 2
 _NUMBERS = frozenset((3, 4, 9, 10, 200, 203, 300))
 _TEXTS = frozenset((1, 201))
 _SEPARATOR = 0xFE
-"""Aim ends each part of a key with it."""
+"""Byte with which Aim ends each part of a key."""
 _COMPACT_CURSOR, _DELETED_FILE, _NEW_FILE, _END_OF_FILE, _MAY_BE_IGNORED = 5, 6, 103, 1, 1 << 13
 
 
 class StartOver(Exception):
-    """Tables were made of others that had not been read yet: everything has to be read again."""
+    """A table was compacted from others not all read yet, so what is new in it is unknown: read everything again."""
 
 
 class _Made(NamedTuple):
-    """What the manifest says of a table."""
+    """What the manifest says about a table."""
 
     number: int
     level: int
     oldest: int
-    """The lowest sequence number in it, and the highest one; lost where tables were made one."""
+    """The lowest sequence number in it, as ``newest`` is the highest; compaction may lose them."""
     newest: int
     of: frozenset[int]
-    """The tables that it was made of."""
+    """The tables it was compacted from."""
     is_merged: bool
-    """It was made of tables, also where nobody knows of which; else of a log."""
+    """True if it was compacted from tables, known or not; False if it was flushed from a log."""
 
 
 class RocksFolder:
-    """One database."""
+    """Reads one database."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.bytes_read = 0
         self.damaged = 0
-        """Blocks that were passed over."""
+        """Number of damaged blocks that were skipped."""
         self._accepted: set[int] = set()
-        """Tables made of others that nothing was told of."""
+        """Compacted tables that may be read: nothing of what they were made from was returned."""
         self._manifest: Log | None = None
         self._made: dict[int, _Made] = {}
-        """All tables that were ever told of."""
+        """All tables the manifest has ever listed, by number."""
         self._alive: set[int] = set()
         self._read: set[int] = set()
         self._logs: dict[int, Log] = {}
         self._oldest_log = 0
-        """What stands in logs before it stands in tables too."""
+        """Number of the oldest live log; the content of older ones is in tables."""
         self._newest = 0
-        """The highest sequence number that was read."""
+        """The highest sequence number read so far."""
         self._threshold = 0
         self._table: Table | None = None
         self._reading = 0
         self._blocks: Iterator[tuple[int, int]] = iter(())
 
     def files(self) -> list[Path]:
-        """What changes when something is written."""
+        """Return the files that change when something is written."""
         found = list[Path]()
         with suppress(OSError):
             names = _names(self.path)
@@ -81,7 +81,7 @@ class RocksFolder:
         return sorted(found)[-MOST_FILES:]
 
     def everything(self, begin: bytes) -> dict[bytes, bytes]:
-        """All keys that begin with a word, with their values now. Raises OSError."""
+        """Return all keys that start with ``begin``, with their current values. Raises OSError."""
         self._look()
         found = _Newest(begin)
         for made in self._in_order(self._alive):
@@ -99,12 +99,12 @@ class RocksFolder:
         return found.alive()
 
     def news(self, begin: bytes, limit: int) -> Iterator[list[Change]]:
-        """Values that were put under keys that begin with a word since the last call, those of about ``limit`` bytes.
+        """Yield values put under keys that start with ``begin`` since the last call, from about ``limit`` bytes.
 
-        Those of a table come in the order of their keys; an empty list stands behind each table.
+        Those of a table come in the order of their keys; an empty list follows each table.
 
         Raises:
-            StartOver: what was told before has to be told again, with a new one of these. OSError.
+            StartOver: everything has to be read again, with a new `RocksFolder`. OSError.
         """
         start = self.bytes_read
         while self.bytes_read - start < limit:
@@ -134,14 +134,14 @@ class RocksFolder:
 
     @property
     def is_within_table(self) -> bool:
-        """There is more to come at once."""
+        """True if a table is partly read, so that more can be read at once."""
         return self._table is not None
 
     def _begin_table(self, begin: bytes) -> bool:
-        """Open the next table of which something is not known yet; False: there is none."""
+        """Open the next table with unread content; False if there is none."""
         self._look()
-        if not (self._newest or self._read):  # a table may have been read whose numbers are all lost
-            self._accepted |= self._alive  # as they are at one moment they hold nothing twice
+        if not (self._newest or self._read):  # both, since a table read may have lost its sequence numbers
+            self._accepted |= self._alive  # the tables live at one moment hold nothing twice
         for made in self._in_order(self._alive - self._read):
             if self._is_known(made):
                 self._read.add(made.number)
@@ -163,11 +163,11 @@ class RocksFolder:
         return False
 
     def _in_order(self, numbers: set[int]) -> list[_Made]:
-        """Tables, the oldest values first."""
+        """Return tables sorted by the age of their values, the oldest first."""
         return sorted((self._made[number] for number in numbers), key=lambda one: (-one.level, one.number))
 
     def _is_known(self, made: _Made) -> bool:
-        """Whether all that a table holds was told already."""
+        """True if everything in a table was returned already."""
         if made.is_merged:
             return bool(made.of) and all(map(self._is_read, made.of))
         return made.newest <= self._newest
@@ -177,12 +177,12 @@ class RocksFolder:
         return number in self._read or (made is not None and self._is_known(made))
 
     def _is_begun(self, number: int) -> bool:
-        """Whether something of what a table held was told already."""
+        """True if anything in a table may have been returned already."""
         made = self._made.get(number)
         return number in self._read or made is None or made.oldest <= self._newest
 
     def _from_logs(self, begin: bytes) -> Iterator[list[Change]]:
-        """What stands in no table yet; a log that is gone before it was read is a table by now, which comes first."""
+        """Yield what is in no table yet. A log that vanished before it was read is a table by now, to be read first."""
         for number in self._log_numbers():
             log = self._logs.setdefault(number, Log(self._log_path(number)))
             mark, before = storage.stamp(log.path), log.offset
@@ -193,7 +193,7 @@ class RocksFolder:
                     with suppress(*DAMAGE):
                         first, count, found = changes_of(record)
                         if first > self._newest + 1 and self._has_more_tables():
-                            self._logs.pop(number, None)  # read it again, behind that table
+                            self._logs.pop(number, None)  # read it again after that table
                             return
                         yield [
                             one
@@ -224,7 +224,7 @@ class RocksFolder:
         return numbers
 
     def _look(self) -> None:
-        """Read on in the manifest."""
+        """Take in what is new in the manifest."""
         current = _MANIFEST.fullmatch(storage.read_bytes(self.path / "CURRENT", 100))
         if current is None:
             raise OSError(f"{self.path / 'CURRENT'} names no manifest")
@@ -238,7 +238,7 @@ class RocksFolder:
                 self.damaged += 1
                 continue
             for one in made:
-                known = self._made.get(one.number)  # moved to another level, or told of again in a new manifest
+                known = self._made.get(one.number)  # moved to another level, or repeated in a new manifest
                 self._made[one.number] = one if known is None else known._replace(level=one.level)
             self._oldest_log = max(self._oldest_log, log)
             self._alive = (self._alive - gone) | {one.number for one in made}
@@ -250,7 +250,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _edit(record: bytes) -> tuple[list[_Made], set[int], int]:
-    """The tables that an edit of the manifest adds, those that it takes away, and the first log that counts."""
+    """Return the tables that a manifest edit adds, those it removes, and the oldest live log (0 if not given)."""
     position, new, gone, log = 0, list[tuple[int, int, int, int]](), set[int](), 0
     while position < len(record):
         tag, position = varint(record, position)
@@ -276,7 +276,7 @@ def _edit(record: bytes) -> tuple[list[_Made], set[int], int]:
             new.append((number, level, oldest, newest))
         else:
             raise ValueError(f"an edit of kind {tag}")
-    of = frozenset(gone - {one[0] for one in new})  # what only moves to another level stays what it is
+    of = frozenset(gone - {one[0] for one in new})  # a table both removed and added only changes its level
     return [_Made(*one, of, bool(of) or one[1] > 0) for one in new], gone, log
 
 
@@ -294,13 +294,13 @@ def _behind_text(record: bytes, position: int) -> int:
 
 
 class _Newest:
-    """The newest value of each key, of changes in any order."""
+    """Collects the newest value of each key, from changes in any order."""
 
     def __init__(self, begin: bytes) -> None:
         self._begin = begin
         self._found: dict[bytes, tuple[int, bytes | None]] = {}
         self._below: dict[bytes, int] = {}
-        """Ranges of all keys that begin with one word, as Aim deletes them by the thousand."""
+        """Deleted ranges of all keys with one prefix, by prefix; Aim makes thousands of them."""
         self._ranges: list[Change] = []
 
     def take(self, changes: Iterable[Change]) -> None:
@@ -313,7 +313,7 @@ class _Newest:
                 self._found[one.key] = one.sequence, one.value if one.kind == PUT else None
 
     def alive(self) -> dict[bytes, bytes]:
-        """Those that were not deleted since."""
+        """Return the values that were not deleted since."""
         return {
             key: value
             for key, (sequence, value) in self._found.items()

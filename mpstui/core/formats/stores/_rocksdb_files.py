@@ -1,9 +1,9 @@
-"""The three kinds of files in a folder of RocksDB: logs, the manifest (a log too) and sorted tables.
+"""The three kinds of files in a RocksDB folder: logs, the manifest (also a log) and sorted tables.
 
-A log is blocks of 32 KiB with chunks ``u32 checksum | u16 length | u8 kind | data``, of which a record may have
-several; a table ends with 53 bytes that say where its index lies, and the index where each block of sorted, shortened
-keys does. Whoever writes may be at it: what is not whole yet is read later. Checksums are not compared, that would take
-longer here than all the rest; what cannot be read as it should be is passed over block by block.
+A log consists of 32 KiB blocks of chunks ``u32 checksum | u16 length | u8 kind | data``; a record may span several. A
+table ends with a footer of 53 bytes that locates its index, which locates the blocks of sorted, prefix-compressed keys.
+The files may be growing: an incomplete record is read later. Checksums are not verified, which would take longer than
+everything else; blocks that cannot be parsed are skipped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ....wire import storage
 from ..protobuf import varint
 
 DELETED, PUT, RANGE_DELETED = 0, 1, 15
-"""What a change does; others (merges, transactions) are not read."""
+"""Kinds of changes; others (merges, transactions) are not read."""
 _BLOCK_BYTES, _CHUNK = 1 << 15, struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_OF_REUSED_LOGS = 4  # kinds of chunks in a log whose file was used before, which have four bytes more
+_OF_REUSED_LOGS = 4  # added to the kinds of chunks in a recycled log file, whose headers have four more bytes
 _MOST_RECORD_BYTES = 1 << 26
 _FOOTER_BYTES, _MAGIC, _NEWEST_FORMAT = 53, 0x88E241B785F4CFF7, 5
 _PLAIN, _SNAPPY = 0, 1
@@ -31,30 +31,30 @@ _PROPERTIES, _RANGES, _SHORT_INDEX = (
     b"rocksdb.index.value.is.delta.encoded",
 )
 DAMAGE = (ValueError, IndexError, struct.error, MemoryError)
-"""What reading raises where a file is not as it should be."""
+"""What reading a damaged file raises."""
 
 
 class Change(NamedTuple):
-    """Something that was written under a key."""
+    """A value that was put under a key, or a deletion."""
 
     sequence: int
     kind: int
     key: bytes
     value: bytes
-    """Of a range that was deleted the first key behind it."""
+    """For a deleted range, the first key after it."""
 
 
 class Log:
-    """The records of a log as they are added."""
+    """Reads the records of a log as they are appended."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.offset = 0
-        """Everything before it has been read."""
+        """Everything before this position has been read."""
         self._pieces: list[bytes] = []
 
     def read(self) -> Iterator[bytes]:
-        """Records that are whole; raises OSError."""
+        """Yield complete records; raises OSError."""
         with storage.open_file(self.path) as file:
             while True:
                 file.seek(self.offset)
@@ -79,7 +79,7 @@ class Log:
             sound = _FULL <= kind <= _LAST + _OF_REUSED_LOGS and start + length <= position + left
             if not sound or start + length > size:
                 if position + left >= size:
-                    return  # the rest of the block may just be written
+                    return  # the rest of the block may still be being written
                 self._pieces, position = [], position + left
                 continue
             position = start + length
@@ -91,7 +91,7 @@ class Log:
         if kind in (_FULL, _FIRST):
             self._pieces = []
         elif not self._pieces:
-            return None  # its beginning was passed over
+            return None  # its beginning was skipped
         self._pieces.append(piece)
         if kind in (_FULL, _LAST):
             record, self._pieces = b"".join(self._pieces), []
@@ -102,7 +102,7 @@ class Log:
 
 
 def changes_of(record: bytes) -> tuple[int, int, list[Change]]:
-    """The sequence number of the first change of a log's record, how many there are, and those that can be read."""
+    """Return the first sequence number in a log record, the number of changes, and those that can be read."""
     first, count = struct.unpack_from("<QI", record)
     position, found, number = 12, list[Change](), first
     families = {4: DELETED, 5: PUT, 14: RANGE_DELETED}
@@ -123,13 +123,13 @@ def changes_of(record: bytes) -> tuple[int, int, list[Change]]:
 
 
 class Table:
-    """One sorted table, which never changes; everything raises OSError, and of :data:`DAMAGE`."""
+    """Reads one sorted, immutable table; every method may raise OSError and the exceptions of :data:`DAMAGE`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def blocks(self, begin: bytes) -> list[tuple[int, int]]:
-        """Where the blocks lie in which there may be keys that begin with this word, and how long they are."""
+        """Return offset and size of the blocks that may have keys starting with ``begin``."""
         short = self._properties.get(_SHORT_INDEX, b"\0") != b"\0"
         data, found, width = self._block(*self._parts[1]), list[tuple[int, int]](), len(begin)
         for key, handle in _index(data) if short else ((key, _handle(value)) for key, value in entries(data)):
@@ -140,19 +140,19 @@ class Table:
         return found
 
     def changes(self, offset: int, size: int) -> Iterator[Change]:
-        """What a block holds."""
+        """Yield the changes in a block."""
         for key, value in entries(self._block(offset, size)):
             mark = int.from_bytes(key[-8:], "little")
             yield Change(mark >> 8, mark & 0xFF, key[:-8], value)
 
     def ranges(self) -> list[Change]:
-        """The ranges that were deleted."""
+        """Return the deleted ranges."""
         handle = self._named.get(_RANGES)
         return [] if handle is None else list(self.changes(*_handle(handle)))
 
     @cached_property
     def _parts(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Where its names of further blocks lie, and its index."""
+        """Offset and size of the block that names further blocks, and of the index."""
         with storage.open_file(self.path) as file:
             file.seek(max(0, file.seek(0, 2) - _FOOTER_BYTES))
             end = file.read(_FOOTER_BYTES)
@@ -182,7 +182,7 @@ class Table:
 
 
 def entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of a block; each key is told by how many bytes it shares with the one before."""
+    """Yield the keys and values of a block; each key is stored as the length shared with the last one, and the rest."""
     key, position, end = b"", 0, _end(block)
     while position < end:
         shared, own, length = block[position : position + 3]
@@ -198,7 +198,7 @@ def entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _index(block: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """Of an index without lengths of values: a handle, or by how much it is longer than the one before."""
+    """Yield the entries of an index with delta-encoded values: a handle, or its size relative to the previous one."""
     key, position, end, handle = b"", 0, _end(block), (0, 0)
     while position < end:
         shared, position = varint(block, position)
@@ -213,7 +213,7 @@ def _index(block: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
 
 
 def _end(block: bytes) -> int:
-    """Where the entries of a block end, and the places begin at which keys stand in full."""
+    """Return where the entries of a block end and its restart points begin (positions of keys stored in full)."""
     restarts: int = struct.unpack_from("<I", block, len(block) - 4)[0] & 0x7FFFFFFF
     end = len(block) - 4 - 4 * restarts
     if end < 0:
@@ -240,7 +240,7 @@ def _slice(data: bytes, position: int) -> tuple[bytes, int]:
 
 
 def snappy(data: bytes) -> bytes:
-    """What Snappy has compressed: pieces that stand there, and pieces that were there before."""
+    """Decompress Snappy data: literals, and copies of earlier output."""
     size, position = varint(data, 0)
     if size > _MOST_RECORD_BYTES:
         raise ValueError("a block that long is none")

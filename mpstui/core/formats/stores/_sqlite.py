@@ -1,8 +1,8 @@
-"""Databases of SQLite that another program writes: read without a lock, without a trace, and without trust.
+"""SQLite databases that another program writes: read without a lock, without a trace, and without trust.
 
-A reader in rollback mode holds up whoever writes, and one of a write-ahead log makes files beside it. So a database
-without such a log is read as if nobody wrote, and what was read counts if it was still the same file afterwards. Where
-a log is there, its writer has made the shared files already, and readers disturb nobody.
+In rollback mode a reader blocks the writer, and with a write-ahead log it may create files. So a database without a
+write-ahead log is read as if nobody wrote it, and the result counts only if the file is unchanged afterwards. If there
+is a log, its writer has already created the shared files, and readers disturb nobody.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ....wire import storage
 
 SIGNATURE = b"SQLite format 3\0"
 LONGEST_QUERY_SECONDS = 2.0
-"""Of processor time: a busy machine cuts no query short."""
+"""Processor time, so that a busy machine cuts no query short."""
 LONGEST_VALUE_BYTES = 1 << 24
-"""A generated column can make a gigabyte of a few letters, before anybody looks at the time."""
+"""A generated column can make a gigabyte out of a few letters before the time limit is checked."""
 MOST_BYTES = 1 << 28
-"""Of all texts that one query gives."""
+"""Total size of the texts that one query may return."""
 _STEPS_BETWEEN_LOOKS = 100_000
 _PATIENCE_SECONDS, _LONGER_PATIENCE_SECONDS = 0.1, 2.0
-"""A writer holds the lock while its bytes go to the disk; on a busy machine nearly all the time."""
+"""How long to wait for a lock: a writer holds it while data goes to disk, on a busy machine nearly all the time."""
 _MOST_MISSES, _MOST_LOCKED = 3, 30
-"""A database that is written all the time is asked with a lock then, for as long as one short query takes. One that is
-locked all the time cannot be read."""
+"""After so many misses, a database that is written all the time is queried with a lock, held for one short query. One
+that stays locked through the second number cannot be read."""
 
 
 class NotNow(OSError):
-    """Somebody writes: there is more to read, and soon. After any other error there is, when a file has changed."""
+    """The database is being written: try again soon. After any other OSError, try again once a file has changed."""
 
 
 class Database:
@@ -47,7 +47,7 @@ class Database:
 
     @property
     def is_one(self) -> bool:
-        """Whether the file is a database at all."""
+        """True if the file is an SQLite database."""
         try:
             with storage.open_file(self.path) as file:
                 return file.read(len(SIGNATURE)) == SIGNATURE
@@ -55,11 +55,11 @@ class Database:
             return False
 
     def files(self) -> tuple[Path, ...]:
-        """What changes when something is written."""
+        """Return the files that change when something is written."""
         return self.path, self._beside("-wal")
 
     def tables(self) -> frozenset[str]:
-        """The names of its plain tables; none where it is no database. Raises OSError."""
+        """Return the names of its ordinary tables; empty if it is not a database. Raises OSError."""
         if not self.is_one:
             return frozenset()
         found = self.read_now("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
@@ -68,7 +68,7 @@ class Database:
     def read(
         self, statement: str, arguments: Sequence[Any] = (), *, patience: float | None = None
     ) -> list[tuple[Any, ...]]:
-        """All rows of a query; ``patience``: how many seconds to wait for the lock, if one has to be taken.
+        """Return all rows of a query; ``patience``: seconds to wait for a lock, if one has to be taken.
 
         Raises:
             NotNow: it is being written. OSError: it cannot be read.
@@ -81,7 +81,7 @@ class Database:
             seconds = _PATIENCE_SECONDS if patience is None else patience
             found = self._asked("immutable=1" if alone else "mode=ro", statement, arguments, seconds)
         except (sqlite3.Error, OverflowError, MemoryError, UnicodeError) as error:
-            # UnicodeError: the library decodes names of columns itself, strictly.
+            # UnicodeError: sqlite3 itself decodes the names of columns, strictly.
             self._misses += 1
             busy = getattr(error, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
             busy = busy and self._misses < _MOST_LOCKED
@@ -94,7 +94,7 @@ class Database:
         return found
 
     def read_now(self, statement: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Like :meth:`read`, for who does not come again soon: what is written all the time is asked with a lock."""
+        """Like :meth:`read`, for callers that do not retry: a database that is written all the time is locked."""
         for _ in range(_MOST_MISSES):
             with suppress(NotNow):
                 return self.read(statement, arguments)
@@ -104,7 +104,7 @@ class Database:
         return before[1] is not None or self._stamps() != before
 
     def _require_files(self) -> None:
-        """The library would wait for ever for the writer of a pipe."""
+        """Raise OSError if a file beside it is a pipe or the like: SQLite would wait for its writer for ever."""
         for ending in ("-wal", "-shm", "-journal"):
             there = storage.stat_of(self._beside(ending))
             if there is not None and not stat.S_ISREG(there.st_mode):

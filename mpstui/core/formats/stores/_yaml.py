@@ -1,6 +1,6 @@
-"""The part of YAML in which tools write down settings: mappings and lists by indentation, and plain scalars.
+"""The subset of YAML that tools use for settings: mappings and lists by indentation, and plain scalars.
 
-No tag, anchor or type means anything here: a value is its text. What is not understood is left out.
+Tags, anchors and types are ignored: a value is its text. Anything not understood is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = re.compile(
 
 
 def read(path: Path) -> Any:
-    """What a file holds: mappings, lists, texts, None; an empty mapping where it cannot be read."""
+    """Return the content of a file as mappings, lists, texts and None; an empty mapping if it cannot be read."""
     try:
         return parse(storage.read_text(path, MOST_BYTES))
     except OSError:
@@ -30,7 +30,7 @@ def read(path: Path) -> Any:
 
 
 def parse(text: str) -> Any:
-    """Like :func:`read`, of a text."""
+    """Like :func:`read`, for a text."""
     lines: list[tuple[int, str]] = []
     for raw in text.split("\n")[:_MOST_LINES]:
         line = raw.rstrip()
@@ -41,7 +41,7 @@ def parse(text: str) -> Any:
 
 
 def _block(lines: list[tuple[int, str]], at: int, depth: int) -> tuple[Any, int]:
-    """A mapping or a list, and the line behind it."""
+    """Parse a mapping, list or scalar; return it and the index of the next line."""
     if at >= len(lines) or depth > _DEEPEST:
         return None, at
     indent, first = lines[at]
@@ -63,7 +63,7 @@ def _list(lines: list[tuple[int, str]], at: int, indent: int, depth: int) -> tup
     found = []
     while at < len(lines) and lines[at][0] == indent and (lines[at][1] == "-" or lines[at][1].startswith("- ")):
         rest = lines[at][1][1:].lstrip()
-        if rest and _KEY.match(rest):  # a mapping that begins behind the dash
+        if rest and _KEY.match(rest):  # a mapping that begins after the dash
             inner = indent + len(lines[at][1]) - len(rest)
             lines[at] = inner, rest
             value, at = _block(lines, at, depth + 1)

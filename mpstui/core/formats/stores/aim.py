@@ -1,4 +1,4 @@
-"""Aim: a folder ``.aim`` with two databases of RocksDB for each run, and one of SQLite that names the runs."""
+"""Aim: a folder ``.aim`` with two RocksDB databases per run, and an SQLite database that names the runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FOLDER = ".aim"
 _OWN = "__system_params"
-"""What Aim adds to the settings: the command, all variables of the environment, all packages."""
+"""What Aim adds to the settings: the command, all environment variables, all packages."""
 _MOST_RUNS = 20_000
 _RUNS = f"SELECT hash, name FROM run ORDER BY id DESC LIMIT {_MOST_RUNS}"
 _RUN = """
@@ -34,7 +34,7 @@ Word = str | int
 
 
 class AimRun(StoredRun):
-    """One run: what is told of it, and what it tracked."""
+    """One run: its description and its metrics."""
 
     store = "Aim"
     is_shared = True
@@ -47,7 +47,7 @@ class AimRun(StoredRun):
 
     @property
     def words(self) -> RocksFolder:
-        """What is told of it: settings, contexts, the newest values."""
+        """The database with its settings, contexts and newest values."""
         return RocksFolder(self.path)
 
     def files(self) -> Sequence[Path]:
@@ -62,7 +62,7 @@ class AimRun(StoredRun):
         return AimCurves(self._folder, self._run, self.files)
 
     def told(self, reader: MetricFile | None) -> RunTold:
-        """Its end alone is recorded, not how it ended."""
+        """Return what Aim says; it records when the run ended, but not how."""
         found = words_of(self._folder, self._run)
         config = {name: value for name, value in mapping(found.get("attrs")).items() if name != _OWN}
         argv = mapping(mapping(mapping(found.get("attrs")).get(_OWN)).get("arguments"))
@@ -88,7 +88,7 @@ class AimRun(StoredRun):
 
 
 def words_of(folder: Path, run: str) -> dict[Word, Any]:
-    """What is told of a run as Aim's tree, arrays as mappings of numbers. Raises OSError."""
+    """Return the description of a run as Aim's tree, arrays as mappings from their indices. Raises OSError."""
     begin = f"meta\xfechunks\xfe{run}\xfe".encode("latin-1")
     tree: dict[Word, Any] = {}
     for key, value in RocksFolder(folder / "meta" / "chunks" / run).everything(begin).items():
@@ -109,7 +109,7 @@ def words_of(folder: Path, run: str) -> dict[Word, Any]:
 
 
 def words_in(key: bytes) -> Iterator[Word]:
-    """The parts of a key: texts, and numbers behind a mark; raises ValueError, struct.error."""
+    """Yield the parts of a key: texts, and numbers after a mark; raises ValueError, struct.error."""
     position = 0
     while position < len(key):
         if key[position : position + 1] == _BEHIND_TEXT:
@@ -122,7 +122,7 @@ def words_in(key: bytes) -> Iterator[Word]:
 
 
 def decoded_value(value: bytes) -> Any:
-    """None, a bool, an int, a float or a text; a marker for what has parts, None for anything else."""
+    """Return a bool, an int, a float or a text; a marker for an array or object; None for anything else."""
     kind, data = value[0], value[1:]
     if kind == 1:
         return data[:1] != b"\0"
@@ -134,7 +134,7 @@ def decoded_value(value: bytes) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings whose keys are numbers as lists."""
+    """Return the value with mappings whose keys are all numbers turned into lists."""
     if not isinstance(value, dict):
         return value
     if value and all(isinstance(key, int) for key in value):
@@ -147,7 +147,7 @@ def mapping(value: Any) -> dict[Word, Any]:
 
 
 def _name(name: Any) -> str:
-    """Empty for one that Aim has made up of the hash."""
+    """Return the name, or an empty text if Aim generated it from the hash."""
     return "" if not name or str(name).startswith(_UNNAMED) else str(name)
 
 
@@ -159,7 +159,7 @@ def _moment(stamp: Any) -> float | None:
 
 
 class AimStore:
-    """Told by the name of the folder and what lies in it."""
+    """Recognised by the name of the folder and two subfolders."""
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Output folders of Hugging Face's Trainer: ``checkpoint-500/trainer_state.json``, and event files below ``runs``."""
+"""Output folders of the Hugging Face Trainer: ``checkpoint-500/trainer_state.json``, and event files below ``runs``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STATE = "trainer_state.json"
 
 
 class HuggingFaceStore:
-    """Told by a checkpoint that holds the state of a Trainer, or by the state that it leaves at the end."""
+    """Recognised by a checkpoint with the Trainer's state, or by the state saved at the end."""
 
     priority: ClassVar[Priority] = Priority.SHARED
     alone: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Hydra: the folder of each job (``outputs/DAY/TIME``, ``multirun/DAY/TIME/NUMBER``), told by its ``.hydra``."""
+"""Hydra: the folder of each job (``outputs/DAY/TIME``, ``multirun/DAY/TIME/NUMBER``), recognised by its ``.hydra``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._yaml import read
 
 
 def _told(folder: Path) -> RunTold:
-    """Its configuration, and the words that differ from the defaults."""
+    """Return its configuration, and its overrides as the command line."""
     overrides, job = read(folder / ".hydra" / "overrides.yaml"), read(folder / ".hydra" / "hydra.yaml")
     words = tuple(str(word) for word in overrides) if isinstance(overrides, list) else ()
     for name in ("hydra", "job", "name"):
@@ -24,7 +24,7 @@ def _told(folder: Path) -> RunTold:
 
 
 class HydraStore:
-    """A job's folder may hold the runs of other stores: they are its own."""
+    """Asked first: runs of other stores inside a job's folder belong to the job."""
 
     priority: ClassVar[Priority] = Priority.DECLARED
     alone: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Lightning: ``lightning_logs/version_3``, with ``hparams.yaml`` beside a table or event files."""
+"""Lightning: ``lightning_logs/version_3``, with ``hparams.yaml`` beside ``metrics.csv`` or event files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _told(folder: Path) -> RunTold:
 
 
 class LightningStore:
-    """Told by the file of settings, which Lightning's loggers write first."""
+    """Recognised by the file of settings, which Lightning's loggers write first."""
 
     priority: ClassVar[Priority] = Priority.SHARED
     alone: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Sibling folders with a log of one usual name each and nothing that tells more: ``run1/train.log``, ``run2/..``."""
+"""Sibling folders that each hold a log with a common name, and no better sign of a run: ``run1/train.log``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from . import Store, StoredRun
 from ._folders import FolderRun
 
 _NAMES = ("train.log", "training.log", "train.txt", "train_log.txt", "log_train.txt", "training_log.txt", "log.txt")
-"""As trainings call them; `output.log` and `stdout.log` may be of the processes of one run."""
+"""Common names of training logs; `output.log` and `stdout.log` may belong to single processes of one run."""
 
 
 class UnnamedLogStore:
-    """Asked behind all others. That a folder is a run of its own only its siblings tell: see `find_runs`."""
+    """Asked after all other stores. Only its siblings show that a folder is a run of its own: see `find_runs`."""
 
     priority: ClassVar[Priority] = Priority.GENERAL
     alone: ClassVar[bool] = False
     deeper: ClassVar[bool] = True
 
     def runs_in(self, folder: Path, names: Collection[str]) -> list[StoredRun] | None:
-        """The folder, if it holds such a log; the log of an evaluation belongs to the run beside it."""
+        """Return the folder if it holds such a log; the log of an evaluation belongs to the run beside it."""
         log = next((name for name in _NAMES if name in names), None)
         if log is None or folder.name.lower() in EVAL_WORDS or "spec.json" in names:
             return None

@@ -1,4 +1,4 @@
-"""MLflow: folders ``mlruns/EXPERIMENT/RUN`` with a file for each metric, and databases of SQLite (``mlflow.db``)."""
+"""MLflow: folders ``mlruns/EXPERIMENT/RUN`` with a file per metric, and SQLite databases (``mlflow.db``)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 STATES = {"FINISHED": State.FINISHED, "FAILED": State.FAILED, "KILLED": State.KILLED}
 STATUS_OF_NUMBER = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
-"""What the status of a folder's ``meta.yaml`` means."""
+"""Meaning of the status in a folder's ``meta.yaml``."""
 NOTE, NAME, SOURCE, OWN = "mlflow.note.content", "mlflow.runName", "mlflow.source.name", "mlflow."
 INFINITE = 1.7976931348623157e308
-"""What stands in the database for infinity, which it cannot hold."""
+"""Stored in the database in place of infinity, which it cannot hold."""
 _WORDS = ("SELECT key, value FROM params WHERE run_uuid = ?", "SELECT key, value FROM tags WHERE run_uuid = ?")
 _MOST_FILES, _DEEPEST = 2000, 10
 _MOST_ROWS = 20_000
@@ -66,7 +66,7 @@ class FolderRun(StoredRun):
 
     @property
     def is_run(self) -> bool:
-        """Whether it is one, and not deleted: experiments, and models since MLflow 3, have such a file too."""
+        """True if it is a run, and not deleted: experiments, and models since MLflow 3, have a ``meta.yaml`` too."""
         is_one = "run_id" in self._meta or "run_uuid" in self._meta
         return is_one and self._meta.get("lifecycle_stage") != "deleted"
 
@@ -86,7 +86,7 @@ class FolderRun(StoredRun):
 
 
 class DatabaseRun(StoredRun):
-    """A run that is rows of a database."""
+    """A run stored as rows of a database."""
 
     store = "MLflow"
     is_shared = True
@@ -118,7 +118,7 @@ class DatabaseRun(StoredRun):
 
 
 def metric_files(folder: Path) -> list[Path]:
-    """The files of a run's metrics, whose names may be paths."""
+    """Return the files of a run's metrics, which may be in subfolders: names of metrics may contain slashes."""
     found, level = list[str](), [str(folder)]
     for _ in range(_DEEPEST):
         below: list[str] = []
@@ -138,7 +138,7 @@ def _mapping(value: Any) -> dict[str, Any]:
 
 
 def _words(folder: Path) -> dict[str, str]:
-    """The content of each file of a folder, by its name."""
+    """Return the content of each file of a folder, by its name."""
     found = {}
     for one in metric_files(folder):
         with suppress(OSError):
@@ -147,7 +147,7 @@ def _words(folder: Path) -> dict[str, str]:
 
 
 class MLflowStore:
-    """Folders are told by what lies in a run's, databases by their tables."""
+    """Folders are recognised by their content, databases by their tables."""
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True

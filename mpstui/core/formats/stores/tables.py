@@ -1,4 +1,4 @@
-"""Folders with a metric file of a usual name each: ``logs/ppo_1/progress.csv`` beside ``logs/ppo_2/progress.csv``."""
+"""Folders that each hold a metric file with a common name: ``logs/ppo_1/progress.csv``, ``logs/ppo_2/progress.csv``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NAMES = frozenset(
     for name in ("progress", "history", "metrics", "results", "log", "training_log", "train_log")
     for ending in ("csv", "tsv", "jsonl")
 )
-"""As loggers call it by themselves: Stable-Baselines3 and RLlib ``progress``, fastai ``history``, YOLO ``results``."""
+"""Default names of loggers: ``progress`` in Stable-Baselines3 and RLlib, ``history`` in fastai, ``results`` in YOLO."""
 
 
 class TableStore:
-    """Told by the name of the file alone. The table of an evaluation belongs to the run beside it."""
+    """Recognised by the name of the file alone. The table of an evaluation belongs to the run beside it."""
 
     priority: ClassVar[Priority] = Priority.GENERAL
     alone: ClassVar[bool] = False

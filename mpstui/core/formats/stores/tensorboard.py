@@ -1,4 +1,4 @@
-"""TensorBoard's log directories: each folder with event files is a run, all of its files together."""
+"""TensorBoard log directories: each folder with event files is one run, made of all its files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class EventRun(StoredRun):
 
 
 class EventCurves(Curves):
-    """Scalars of several files, of which a program that went on has begun each."""
+    """Reads the scalars of several event files; a program begins a new one each time it is resumed."""
 
     name: ClassVar[str] = "tensorboard"
 
@@ -65,7 +65,7 @@ class EventCurves(Curves):
         return self.beside.settings
 
     def glance(self) -> Sequence[Point]:
-        """What the ends of its newest files say."""
+        """Return the points at the ends of its newest files."""
         from ..files.tensorboard import TensorBoard
 
         newest = sorted(event_files(self.path), key=lambda file: storage.stamp(file) or (0, 0, 0))[-_MOST_ENDS:]
@@ -77,7 +77,7 @@ class EventCurves(Curves):
         found: list[Point] = []
         for file in event_files(self.path):
             reader = self._readers.get(file)
-            if reader is None:  # the results that stand beside arguments were written once, at no step of the run
+            if reader is None:  # a subfolder holds results written once beside arguments, at no step of the run
                 aside = file.parent != self.path
                 reader = self._readers[file] = TensorBoard(file, self.rows, self.beside, aside=aside)
             before = reader.position
@@ -86,13 +86,13 @@ class EventCurves(Curves):
             if limit <= 0:
                 break
         self.position = sum(reader.position for reader in self._readers.values())
-        if len(self._readers) > 1:  # of two that are written side by side the newest value is the newest
+        if len(self._readers) > 1:  # files may be written at the same time: the newest value goes last
             found.sort(key=lambda point: point.times[-1] if isinstance(point, PointColumns) and point.times else 0.0)
         return found
 
 
 def event_files(folder: Path) -> list[Path]:
-    """Those of a run, in the order in which they were begun, which is in their names; none where it is gone."""
+    """Return the event files of a run in the order of creation, which their names tell; empty if the folder is gone."""
     found = _names(folder)
     below = (folder / name for name in found if OF_ARGUMENTS.fullmatch(name))
     own = [folder / name for name in found if _MARK in name]
@@ -108,7 +108,7 @@ def _names(folder: Path) -> list[str]:
 
 
 class TensorBoardStore:
-    """Told by the names of the files. A run may have others below it, as TensorBoard shows them."""
+    """Recognised by the names of the files. Like TensorBoard, it allows runs below the folder of another run."""
 
     priority: ClassVar[Priority] = Priority.GENERAL
     alone: ClassVar[bool] = False

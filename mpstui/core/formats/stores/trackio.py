@@ -1,4 +1,4 @@
-"""Trackio: a database of SQLite for each project, in which each row of metrics is one JSON object."""
+"""Trackio: an SQLite database per project, in which each row of metrics is one JSON object."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TrackioRun(StoredRun):
         return TrackioCurves(self._database, self._column, self._run)
 
     def told(self, reader: MetricFile | None) -> RunTold:
-        """Its settings and its begin; Trackio records no end."""
+        """Return its settings and its start; Trackio records no end."""
         rows: list[tuple[Any, ...]] = []
         if "configs" in self._database.tables():
             rows = self._database.read_now(_CONFIG[self._column], [self._run])
@@ -61,7 +61,7 @@ class TrackioRun(StoredRun):
 
 
 _COLUMNS = ("run_id", "run_name")
-"""What tells a run: old versions have names alone."""
+"""Columns that identify a run; old versions have only the name."""
 _CONFIG = {one: f"SELECT config FROM configs WHERE {one} = ? LIMIT 1" for one in _COLUMNS}
 _BEGIN = {one: f"SELECT timestamp FROM metrics WHERE {one} = ? ORDER BY id LIMIT 1" for one in _COLUMNS}
 _METRICS = {
@@ -79,7 +79,7 @@ _MACHINE = {
 
 
 class TrackioCurves(DatabaseCurves):
-    """What was logged, and what was measured of the machine meanwhile."""
+    """Reads what was logged, and the readings of the machine."""
 
     name: ClassVar[str] = "trackio"
 
@@ -92,7 +92,7 @@ class TrackioCurves(DatabaseCurves):
         self._steps: list[float] = []
 
     def glance(self) -> Sequence[Point]:
-        """The newest rows."""
+        """Return the points of the newest rows."""
         from ..rows import Row, Rows
 
         rows = self._database.read_now(_NEWEST[self._column], [self._run])[::-1]
@@ -157,7 +157,7 @@ def _moment(stamp: Any) -> float | None:
 
 
 class TrackioStore:
-    """Told by the columns of its table."""
+    """Recognised by the columns of its table."""
 
     priority: ClassVar[Priority] = Priority.SHARED
     alone: ClassVar[bool] = True

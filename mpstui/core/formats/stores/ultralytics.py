@@ -1,4 +1,4 @@
-"""Ultralytics: ``runs/detect/train``, with ``args.yaml`` beside the table of its epochs."""
+"""Ultralytics: ``runs/detect/train``, with ``args.yaml`` beside ``results.csv``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _told(folder: Path) -> RunTold:
 
 
 class UltralyticsStore:
-    """Told by the file of arguments; the table is there once the first epoch has ended."""
+    """Recognised by the file of arguments and the table, which exists once the first epoch has ended."""
 
     priority: ClassVar[Priority] = Priority.SHARED
     alone: ClassVar[bool] = True

@@ -1,6 +1,6 @@
 """Weights & Biases: folders ``wandb/run-*`` and ``wandb/offline-run-*``, each with the transaction log of one run.
 
-A run that was resumed has a folder for each time that it was begun, with the same id at the end of their names.
+A resumed run has a folder for each launch, with the same id at the end of the name.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _END_BYTES = 1 << 12
 
 
 class WandbRun(StoredRun):
-    """One transaction log, and the few files beside it; those that continued it."""
+    """One transaction log with the few files beside it, and the logs of later launches that resumed it."""
 
     store = "W&B"
     records_ends = True
 
     def __init__(self, log: Path, *, alone: bool) -> None:
-        """``alone``: no other lies in its folder, which stands for it then."""
+        """``alone``: the log is the only one in its folder, which then represents the run."""
         super().__init__(log.parent if alone else log, log.stem.removeprefix("run-"))
         self._log = log
         self._argv: tuple[str, ...] | None = None
@@ -60,7 +60,7 @@ class WandbRun(StoredRun):
 
     @property
     def begun(self) -> str:
-        """When, as the name of its folder has it."""
+        """The time of its launch, as in the name of its folder."""
         return self.path.name.rpartition("run-")[2]
 
     def others(self) -> Sequence[WandbRun]:
@@ -93,7 +93,7 @@ class WandbRun(StoredRun):
         return WandbFile(self._log) if len(self._parts) == 1 else WandbCurves(self.files())
 
     def told(self, reader: MetricFile | None) -> RunTold:
-        """What the log says; where an older client has not put the command into it, from the file beside it."""
+        """Return what the log says; the command of an older client is read from a file beside the log."""
         from ..files.wandb import WandbFile
 
         if self._parts[-1] is not self:
@@ -110,7 +110,7 @@ class WandbRun(StoredRun):
         return told
 
     def _was_interrupted(self) -> bool:
-        """Whether its output ends with the traceback of Ctrl-C: a program may leave with that code for itself."""
+        """True if its output ends with the traceback of Ctrl-C: a program may use that exit code on its own."""
         found = self.output
         return found is not None and last_lines(found, _END_BYTES).rstrip().endswith(b"KeyboardInterrupt")
 
@@ -126,7 +126,7 @@ class WandbRun(StoredRun):
 
 
 class WandbCurves(Curves):
-    """The logs of a run that was resumed, one after the other."""
+    """Reads the logs of a resumed run, one after the other."""
 
     name: ClassVar[str] = "wandb"
 
@@ -137,11 +137,11 @@ class WandbCurves(Curves):
         self.media = Media()
         self._files = [WandbFile(log, self.rows, self.media) for log in logs]
         self._heard = [math.nan] * len(logs)
-        """When each of them logged its newest value, in Unix seconds."""
+        """The time of each log's newest value, in Unix seconds."""
 
     @property
     def told(self) -> RunTold:
-        """Of its end the last log, of its start the first, of its arguments all of them."""
+        """What the logs say together: the start is from the first, the settings from all, the rest from the last."""
         first, last = self._files[0].told, self._files[-1].told
         config = {name: value for file in self._files for name, value in file.told.config.items()}
         return last._replace(
@@ -154,7 +154,7 @@ class WandbCurves(Curves):
         )
 
     def _idle(self) -> float:
-        """Seconds between the newest value of each log and the start of the next one, as far as they tell."""
+        """Return the seconds between each log's newest value and the start of the next, as far as known."""
         starts = [file.told.started or math.nan for file in self._files[1:]]
         gaps = [start - heard for heard, start in zip(self._heard, starts, strict=False)]
         return sum(gap for gap in gaps if gap > 0)
@@ -181,7 +181,7 @@ class WandbCurves(Curves):
         return found
 
     def glance(self) -> Sequence[Point]:
-        """What both ends of long logs say, and short ones beside these: of the run, its newest values, how it ended."""
+        """Read both ends of long logs, and short ones in full: facts of the run, its newest values, how it ended."""
         from ..files.wandb import WandbFile
 
         ends = [file.glance() for file in self._files]
@@ -196,7 +196,7 @@ class WandbCurves(Curves):
 
 
 class WandbStore:
-    """Told by the ending of the log."""
+    """Recognised by the file ending of the log."""
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True
