@@ -11,7 +11,7 @@ from ..model.snapshot import State
 SYSTEM = "system/"
 """Prefix of the names of machine readings (GPU, memory) in a store."""
 MOST_SETTINGS = 500
-"""Most settings kept of one run, nested ones counted individually."""
+"""Maximum number of settings kept of one run; nested ones count individually."""
 _LONGEST_VALUE = 300
 _DEEPEST = 8
 

@@ -47,7 +47,7 @@ STEP_WORDS = word_set(
 )
 """Name an optimizer step."""
 GENERATION_WORDS = word_set("generation generación génération geração поколение 世代")
-"""Name a step of an evolutionary algorithm, but only beside a measure: text from a language model is one too."""
+"""Name a step of an evolutionary algorithm, but only beside a measure: language models make generations too."""
 BATCH_WORDS = word_set("batch minibatch batches minibatches バッチ 批次 batchs 배치 батч lote")
 """Name a batch of an epoch."""
 BESIDE_A_COUNTER = word_set(

@@ -142,7 +142,7 @@ class JsonDocument(Records):
         return self._points_of_entries(entry for entry in found if entry)
 
     def close(self) -> list[MetricPoint]:
-        """Nothing is held back."""
+        """Return the new points: nothing is held back."""
         return self.poll()
 
     def summary(self) -> ParsedLog:

@@ -141,7 +141,7 @@ class TensorBoard:
             return b""
 
     def close(self) -> list[MetricPoint]:
-        """Nothing is held back."""
+        """Return the new points: nothing is held back."""
         return self.poll()
 
     def summary(self) -> ParsedLog:

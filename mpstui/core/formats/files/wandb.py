@@ -208,7 +208,7 @@ class WandbFile:
         return points
 
     def close(self) -> list[MetricPoint]:
-        """Return any new points; nothing is held back, since an incomplete record was never finished."""
+        """Return the new points: nothing is held back, since an incomplete record was never finished."""
         return self.poll()
 
     @property
@@ -312,7 +312,7 @@ def _word(found: Mapping[int, Sequence[bytes]], number: int) -> str:
 
 
 def _kind_of(record: bytes) -> tuple[int, bytes]:
-    """Return the kind of a record and its content; raises IndexError if it has neither."""
+    """Return the kind of a record and its content; raises IndexError if it has none."""
     position, size = 0, len(record)
     while position < size:
         key, position = varint(record, position)

@@ -1,6 +1,6 @@
 """Two numbers joined by a dash: ``Batch [20-40]``, the batches since the last line, or ``Batch [5-100]``, 5 of 100.
 
-It is a total if the second number stays the same from line to line; until that shows, it is read as one.
+The second number is a total if it stays the same from line to line; until that is known, it is read as one.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class Keras(LineGrammar):
         if not self._open and reading.eval_metrics:
             self._of_one = total
         if not self._open and (total is None or total != self._of_one):
-            redrawn = total is not None and n != total  # its values are those of a part of the data
-            unknown = self._epoch is None and self._of_one is None  # it may be the first ``fit`` of one epoch
+            redrawn = total is not None and n != total  # interim values over part of the data
+            unknown = self._epoch is None and self._of_one is None  # perhaps the first ``fit`` of one epoch
             values = {**reading.metrics, **reading.eval_metrics}
             return () if redrawn or unknown else (LineReading.evaluation(self.name, values),)
         self._last = (n, total)

@@ -55,7 +55,7 @@ _BATCHES = re.compile(
     r"(?i)\btrain(?:ing)?\b[^\d\n]{0,40}\bfor (?P<n>\d[\d,]{0,15}) (?P<what>(?:mini-?)?batches)\b"
     r"(?!\s(?:per|in|of|an|each|every)\b)"
 )
-"""Without epochs, batches are steps."""
+"""``Training model for 200 batches``: without epochs, batches are steps."""
 _TOTAL = re.compile(
     r"(?i)(?:^(?:scheduled|total|planned|max(?:imum)?|number of|num(?= steps = )) (?:train(?:ing)? )?"
     r"(?P<what>epochs|steps|iterations)\s{0,4}[:=]\s{0,4}(?P<n>\d{1,9})(?!\s?/\s?\d)"

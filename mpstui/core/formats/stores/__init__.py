@@ -44,7 +44,7 @@ class StoredRun:
     is_shared: ClassVar[bool] = False
     """True if its files hold other runs too, so that their growth says nothing about this one."""
     only_beside: str = ""
-    """The name of a file that makes its folder a run only if sibling folders hold one too, and no other sign exists."""
+    """A file name that makes its folder a run only if sibling folders hold one too, and nothing better marks a run."""
     records_ends: ClassVar[bool] = False
     """True if the process that has the file open records its own end: without a record, it was killed."""
 

@@ -63,7 +63,7 @@ class _Metric:
 
 
 class AimCurves(Curves):
-    """Reads the metrics of one run; those of the machine come after the others."""
+    """Reads the metrics of one run and the readings of its machine."""
 
     name: ClassVar[str] = "aim"
 

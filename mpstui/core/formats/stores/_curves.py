@@ -42,7 +42,7 @@ class Curves:
         return list(one_by_one(self.take(limit or MOST_AT_ONCE)))
 
     def close(self) -> list[MetricPoint]:
-        """Nothing is held back."""
+        """Return the new points: nothing is held back."""
         return self.poll()
 
     def summary(self) -> ParsedLog:

@@ -30,7 +30,7 @@ _COMPACT_CURSOR, _DELETED_FILE, _NEW_FILE, _END_OF_FILE, _MAY_BE_IGNORED = 5, 6,
 
 
 class StartOver(Exception):
-    """A table was compacted from others not all read yet, so what is new in it is unknown: read everything again."""
+    """A table vanished, or was compacted from others that were partly read: everything has to be read again."""
 
 
 class _Made(NamedTuple):

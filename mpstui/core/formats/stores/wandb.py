@@ -196,7 +196,7 @@ class WandbCurves(Curves):
 
 
 class WandbStore:
-    """Recognised by the file ending of the log."""
+    """Recognised by the extension of the log."""
 
     priority: ClassVar[Priority] = Priority.EXACT
     alone: ClassVar[bool] = True
