@@ -1,6 +1,6 @@
-"""What earlier attempts of a run reported, if the newest one has reported, or measured, nothing.
+"""Fall back on what earlier attempts reported when the newest attempt has reported or measured nothing.
 
-That one is still setting up, or ended while it did, or it had nothing left to do.
+That attempt is still setting up, ended during setup, or had nothing left to do.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from .planned import planned_totals
 
 _TAKEN = ("epoch", "step", "epoch_step", "epoch_steps", "first_epoch", "epoch_done", "loss")
 _SECONDS = 0.05
-"""How long to read an output whose end tells no numbers."""
+"""How long to read an output if there are no numbers at its end."""
 
 
 class EarlierAttempt(RunFollower):
-    """One attempt that is over, of which only the last numbers are read."""
+    """A finished attempt, of which only the last numbers are read."""
 
     def __init__(self, folder: AttemptDir, machine: LocalMachine, points: PointReader) -> None:
         super().__init__(machine)
         self.folder, self.points = folder, points
 
     def numbers(self, heartbeat: Path | None, pattern: str | None) -> Numbers:
-        """Its last numbers; none for a rehearsal, which does not count as an attempt of the run."""
+        """Return its last numbers; none for a rehearsal, which does not count as an attempt of the run."""
         launch = storage.read_or_none(LaunchRecord, self.folder.launch)
         if launch is None or launch.rehearsal is not None:
             return Numbers()
@@ -51,25 +51,25 @@ class EarlierAttempt(RunFollower):
 
 
 class Before:
-    """What the attempts before the newest one reported last; they are read once, and only if needed."""
+    """The last numbers of the attempts before the newest one, read once and only if needed."""
 
     def __init__(self, run: RunDir, machine: LocalMachine, points: PointReader) -> None:
-        """``points``: the reader of the points of all attempts."""
+        """``points``: reads the points of all attempts."""
         self._run, self._machine, self._points = run, machine, points
         self._found: tuple[int, Numbers, int] = (0, Numbers(), 0)
 
     def behind(
         self, numbers: Numbers, attempt: int, heartbeat: Path | None, pattern: str | None, *, over: bool
     ) -> Numbers:
-        """``numbers`` if the attempt has measured something, else completed with what was reported before it.
+        """Return ``numbers``, completed from earlier attempts if this attempt has measured nothing.
 
-        If it has reported no position, that includes the position. Left out are a loss that was not finite, which
-        belongs to the attempt that ended with it, and what was measured beyond the attempt's own position.
+        The position is taken over too if the attempt has reported none. A non-finite loss is not taken over, since it
+        belongs to the attempt that ended with it, nor is anything measured beyond the attempt's own position.
 
         Args:
-            heartbeat: the file of the program's own, which every attempt writes.
-            pattern: how the profile names the numbers in the output.
-            over: the attempt has ended, and will not report its device any more.
+            heartbeat: the program's own heartbeat file, which every attempt writes.
+            pattern: the profile's pattern for numbers in the output.
+            over: the attempt has ended and will no longer report its device.
         """
         if _measured(numbers):
             return numbers
@@ -93,7 +93,7 @@ class Before:
         return replace(numbers, **found, lr=known.lr if numbers.lr is None else numbers.lr, of_attempt=of)
 
     def _newest_before(self, attempt: int, heartbeat: Path | None, pattern: str | None) -> tuple[Numbers, int]:
-        """The newest position that was told, with the newest loss up to there, and which attempt told the position."""
+        """Return the newest reported position with the newest loss up to it, and the attempt that reported it."""
         found, of = Numbers(), 0
         for number in sorted((one for one in self._run.attempt_numbers() if one < attempt), reverse=True):
             told = EarlierAttempt(self._run.attempt(number), self._machine, self._points).numbers(heartbeat, pattern)
@@ -107,7 +107,7 @@ class Before:
 
 
 def _with_measured(numbers: Numbers, earlier: Numbers) -> Numbers:
-    """With the loss, metrics and device of an earlier attempt that came no further."""
+    """Add the loss, metrics and device of an earlier attempt, unless it got further than ``numbers``."""
     for count in ("step", "epoch"):
         reached, before = getattr(numbers, count), getattr(earlier, count)
         if reached is not None and before is not None:

@@ -1,4 +1,4 @@
-"""External metrics: the numbers of a program that does not know us, from its output or its own metric file."""
+"""External metrics: numbers from the output or the metric file of a program that knows nothing of mpstui."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
 PREVIEW_POINTS = 200
 RUNNING_BEHIND_BYTES = 1 << 18
-"""A file being written is always slightly ahead: up to this, its curves count as complete."""
+"""A file being written is always slightly ahead of its reader: with at most this much unread, curves count as complete.
+"""
 MANY_SERIES, DRAWING_SHARE = 500, 10
-"""A file with more metrics is read on for 10 times as long before all curves are drawn again."""
+"""While a file with more metrics than this is being read, its curves are built again only after reading has gone on for
+10 times as long as building them took."""
 RUNS_PER_ATTEMPT = 1000
-"""One output may contain several runs in a row: their attempt numbers are spaced by this."""
+"""One output may contain several runs in a row. Attempt numbers are multiplied by this to leave room for them."""
 
 
 class ExternalMetrics:
-    """Follows one log or metric file through the readers of formats.
+    """Follows one log or metric file with the readers in ``formats``.
 
-    ``newest`` has the keys of a metrics record, plus the plan (``epochs``, ``steps``, ``epoch_step`` ...).
+    ``newest`` has the keys of a metrics record, plus the plan and the position in it (``epochs``, ``steps``,
+    ``epoch_step`` ...).
     """
 
     def __init__(
@@ -46,11 +49,13 @@ class ExternalMetrics:
         earlier: Sequence[ExternalMetrics] = (),
         steps_before: int = 0,
     ) -> None:
-        """``store`` continues the curves of ``earlier`` attempts, which must have been read into it completely.
+        """Follow ``path``.
 
-        ``steps_before``: how many steps were done before the first one that the file counts.
-
-        ``file`` and ``opened``: what detects changes, and what reads them, if not one file recognised by its content.
+        Args:
+            store: continues the curves of ``earlier`` attempts, all of whose files must have been read into it.
+            file: detects changes; by default, changes of the single file at ``path``.
+            opened: returns the reader; by default one is chosen by the file's content.
+            steps_before: how many steps were done before the first one that the file counts.
         """
         self.path = path
         self.file = FollowedFile(path) if file is None else file
@@ -58,40 +63,40 @@ class ExternalMetrics:
         self._earlier, self.steps_before = earlier, steps_before
         self.newest: dict[str, Any] = {}
         self.unreadable = False
-        """Whether opening it was tried and failed."""
+        """Whether opening it has failed."""
         self._clock = clock
         self.pattern = pattern
         self._restarts = 0
         self._reader: ConsoleSource | MetricSource | None = None
         self._previewed = False
         self._finished_at = 0
-        """Where it ended when nobody was writing any more."""
+        """The offset up to which :meth:`finish` has read."""
         self.store = store if store is not None else SeriesStore()
         self._first_run = attempt * RUNS_PER_ATTEMPT
         self._held: tuple[float, object, dict[str, SeriesView]] = (0.0, None, {})
-        """The curves of many metrics during reading, how long they are used, and what was asked for."""
+        """Expiry, request and result of the curves that are reused while a file with many metrics is being read."""
         self.starts_anew = False
-        """Whether its counts have started over: a fold or a trial, of which nobody knows how many there are."""
+        """Whether its counters have started over, as with folds or trials, the total of which is unknown."""
 
     @property
     def pending_bytes(self) -> int:
-        """How much of the file is still unread."""
+        """How many bytes of the file are still unread."""
         return self.file.unread_bytes if self.file.changed_at is not None else 0
 
     @property
     def complete(self) -> bool:
-        """Whether everything that can be read of the file now has been read."""
+        """True if everything that can be read of the file at present has been read."""
         return not self.pending_bytes or (self.unreadable and self.file.unreadable)
 
     @property
     def behind(self) -> bool:
-        """Whether its curves are not nearly complete: far from the end, or nothing has been read."""
+        """True if its curves are far from complete: much is unread, or nothing has been read."""
         untouched = self.pending_bytes > 0 and not self.file.offset
         return not self.unreadable and (untouched or self.pending_bytes > RUNNING_BEHIND_BYTES)
 
     @property
     def source(self) -> str:
-        """The file's name, and what its reader could not cope with."""
+        """The file's name and, if it was read only in part, why."""
         in_part = self._reader.in_part if self._reader else None
         if self.store.is_full:
             in_part = f"{in_part + ', ' if in_part else ''}the first {len(self.store):,} metrics"
@@ -99,12 +104,12 @@ class ExternalMetrics:
 
     @property
     def epoch_length(self) -> Number | None:
-        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        """Steps per epoch, as far as seen, if each epoch restarts the count and no line gives the total."""
         return self._reader.epoch_length if isinstance(self._reader, ConsoleSource) else None
 
     @property
     def metric_file(self) -> MetricFile | None:
-        """What reads it, once it was opened and if it is no log."""
+        """The reader of the file, once opened; None for a log."""
         return self._reader.metrics if isinstance(self._reader, MetricSource) else None
 
     @property
@@ -118,20 +123,20 @@ class ExternalMetrics:
         return self._reader.settings if isinstance(self._reader, MetricSource) else {}
 
     def poll(self) -> bool:
-        """Look at the file; True when there is something to read."""
+        """Check the file for changes; return True if there is something to read."""
         self.file.poll()
         self._forget_another()
         return not self.complete
 
     def show(self, newest: Mapping[str, Any]) -> None:
-        """Show these numbers, which another reader has found in the same file, until this one has reached its end."""
+        """Show numbers that another reader found in the same file, until this one reaches the end."""
         self.newest.update(newest)
         self._previewed = bool(newest)
 
     def recall(self, note: Mapping[str, Any]) -> None:
-        """Begin with what an earlier process has read: for a list, which shows no curves.
+        """Begin with what an earlier process read, for a list, which shows no curves.
 
-        If the log has grown since, only the end of a long one is read; a short one is read again.
+        If the log has grown since then, a short one is read again from the start, and only the end of a long one.
         """
         self.show(note["newest"])
         self.file.offset = note["read_bytes"]
@@ -143,13 +148,13 @@ class ExternalMetrics:
             self.file.offset = self.file.size
 
     def note(self) -> dict[str, Any] | None:
-        """What the next process can begin with; None if it must read anew (a metric file, or one that is gone)."""
+        """Return what the next process can :meth:`recall`; None if it must start over, as with a metric file."""
         if isinstance(self._reader, MetricSource) or (self._reader and self._reader.in_part) or not self.file.offset:
             return None
         return {"read_bytes": self.file.offset, "newest": self.newest}
 
     def preview(self) -> None:
-        """First understand the end of a long file."""
+        """Open the reader if there is none yet, and show what the end of a long file says."""
         if self._reader is not None:
             return
         if not self.file.unreadable:
@@ -158,7 +163,7 @@ class ExternalMetrics:
         self.glance()
 
     def glance(self) -> None:
-        """Show what the end of a long file says, without reading more of it."""
+        """Show what the end of a long file says, without reading the rest."""
         points = self._reader.preview() if self._reader is not None else ()
         self._previewed = self._previewed or bool(points)
         for point in points[-PREVIEW_POINTS:]:
@@ -168,13 +173,13 @@ class ExternalMetrics:
             self._take_standing(self._reader.standing)
 
     def read(self, budget: Budget) -> list[Mapping[str, Any]]:
-        """Read on; returns the records that are new at its end, not those of a long file still being caught up with."""
+        """Read on; return the records newly added at the end, not those from catching up with a long file."""
         self.preview()
         if isinstance(self._reader, ConsoleSource):
             from_zero = any(one.newest.get("first_epoch") == 0 for one in self._earlier)
             lengths = [length for one in self._earlier if (length := one.epoch_length) is not None]
             self._reader.count_on(from_zero=from_zero, epoch_length=lengths[-1] if lengths else None)
-            self.steps_before = 0 if lengths else self.steps_before  # the epoch on each line says how many there were
+            self.steps_before = 0 if lengths else self.steps_before  # the epoch on each line already counts these steps
         fresh: list[Mapping[str, Any]] = []
         while self._reader is not None and not self.complete:
             before = self.file.offset
@@ -191,31 +196,29 @@ class ExternalMetrics:
         return fresh
 
     def finish(self) -> None:
-        """Nobody writes any more: text after the last line break is a complete line, too."""
+        """Take text after the last line break as a complete line: nobody writes to the file any more."""
         if isinstance(self._reader, ConsoleSource) and self.complete and self._finished_at != self.file.offset:
             self._finished_at = self.file.offset
             self._learn(self._add(self._reader.finish(), timed=False))
 
     def _learn(self, records: Sequence[Mapping[str, Any]]) -> None:
-        """Show what the records say as the newest values."""
+        """Take the values of these records as the newest ones."""
         for record in records:
-            # For loss and steps a later point counts even if it says that they are unknown.
+            # For loss and steps, None counts too: a later point may make them unknown again.
             known = {k: v for k, v in record.items() if v is not None or k in ("loss", "steps")}
-            if (
-                "time" in known and "time" in self.newest
-            ):  # what was measured of the machine comes behind what was logged
+            if "time" in known and "time" in self.newest:  # machine readings may follow metrics that were logged later
                 known["time"] = max(known["time"], self.newest["time"])
             if "epoch" in known and known["epoch"] != self.newest.get("epoch"):
-                self.newest.pop("epoch_step", None)  # it belonged to another epoch
+                self.newest.pop("epoch_step", None)  # it belongs to another epoch
             self.newest.update({"begun_epoch": known.get("epoch"), **self.newest, **known})
 
     def _note_time(self, told: float | None) -> None:
-        """Keep the newest one: what was measured of the machine comes behind what was logged later."""
+        """Keep the latest time: machine readings may follow metrics that were logged later."""
         if told is not None and math.isfinite(told):
             self.newest["time"] = max(told, self.newest.get("time") or -math.inf)
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Curves by name; the one to chart is called ``loss``."""
+        """Return the curves by name; the main one is called ``loss``."""
         complete, begun = self.pending_bytes <= RUNNING_BEHIND_BYTES, self._clock()
         share = 1.0 if complete else hundredths(self.file.offset, self.file.size)
         options["runs_per_attempt"] = RUNS_PER_ATTEMPT
@@ -228,16 +231,16 @@ class ExternalMetrics:
         return dict(held)
 
     def _take_standing(self, standing: Standing) -> None:
-        """Show what the file says about the run as a whole; a name printed above the part that was read stays."""
+        """Take what the file says about the run as a whole; a device printed before the part that was read is kept."""
         self.newest.update(done=standing.done, device=standing.device or self.newest.get("device"))
         self.newest["planned_steps"] = standing.planned_steps or self.newest.get("planned_steps")
         if self.newest.get("of_samples"):
-            self.newest["step"], self.store.counted = None, "sample"  # unknown how many of them make a step
+            self.newest["step"], self.store.counted = None, "sample"  # how many samples make a step is unknown
         if standing.done and isinstance(self.newest.get("epoch"), int):
             self.newest["epoch_done"] = True
 
     def _forget_another(self) -> bool:
-        """Start over if the file has turned out to be another one."""
+        """Start over if the file has been replaced by another one; return True in that case."""
         if self.file.restarts == self._restarts:
             return False
         self._restarts = self.file.restarts
@@ -246,9 +249,10 @@ class ExternalMetrics:
         return True
 
     def _add(self, points: Sequence[Point], *, timed: bool) -> list[Mapping[str, Any]]:
-        """Add what is new to the curves; returns records, of many points that came as columns only the newest.
+        """Add new points to the curves and return their records; of points that come as columns, only the newest.
 
-        The time of arrival counts as a point's time only if it arrived while we were looking.
+        Args:
+            timed: the points arrived while we were watching, so those without a time get the present one.
         """
         from ..formats.points import PointColumns
 
@@ -289,9 +293,9 @@ class ExternalMetrics:
 
 
 def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str, Any]:
-    """A record for the curves. Non-finite values are passed on as they are: the curve shows them as gaps.
+    """Return a record for the curves. Non-finite values are passed on as they are: the curve shows them as gaps.
 
-    The loss of a whole epoch gets a curve of its own if the leading one is, say, that of each hundredth step.
+    The loss of a whole epoch gets a curve of its own if the leading one is, say, printed every hundred steps.
     """
     record: dict[str, Any] = {"epoch": point.counters.epoch, "step": point.run_step}
     if point.loss is not None and leads:
@@ -308,10 +312,10 @@ def _record(point: MetricPoint, primary: str | None, *, leads: bool) -> dict[str
 
 
 def _shown_as(name: str, point: MetricPoint, *, leads: bool) -> str:
-    """Return the name of a value's curve; empty for a field of every record, and for another name of ``lr`` or of the
-    line's own loss. A loss that is no plain one, of a line that does not lead the chart, keeps its name.
+    """Return the name of a value's curve; empty for a field of every record and for an alias of ``lr`` or of the line's
+    own loss. On a line that does not lead the chart, a loss with a special name keeps it.
 
-    Two losses on one line are two quantities, however alike their names are: ``train loss: 0.5, loss: 0.75``.
+    Two losses on one line are two quantities, however similar their names: ``train loss: 0.5, loss: 0.75``.
     """
     from ..formats.measures import quantity
 
@@ -324,18 +328,18 @@ def _shown_as(name: str, point: MetricPoint, *, leads: bool) -> str:
     if told != ("", "loss"):
         return name
     if name in point.eval_metrics:
-        return "eval loss"  # under a heading that says so: the curve of the same name is that of training
+        return "eval loss"  # its heading says that it is an evaluation; the curve ``loss`` is the training loss
     is_second = own in map(str.lower, point.metrics) and name in point.metrics
     return ("loss (2)" if name.lower() == "loss" else name) if is_second else ""
 
 
 def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
-    """What a point says about where the run stands; what it does not say is left out."""
+    """Return what a point says about the state of the run; what it does not say is left out."""
     counters = point.counters
     values = {"loss": point.loss if leads else None, "lr": point.learning_rate}
     found = {**counters._asdict(), **values, "printed_step": counters.step, "of_samples": point.of_samples or None}
     known: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
-    if point.loss is not None and leads:  # one of several in an epoch, or that of a whole one
+    if point.loss is not None and leads:  # is it one of several in an epoch, or the loss of a whole epoch?
         whole_epoch = counters.epoch is not None and counters.epoch % 1 == 0
         alone = point.series.endswith("@e") or counters.shown_step is None
         known["along_steps"] = not (whole_epoch and alone)
@@ -343,7 +347,7 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
         known["undescribed"] = point.undescribed
     in_epoch = counters.epoch is not None or counters.epoch_steps is not None
     if counters.step is None and counters.epoch_step is not None and in_epoch:
-        known["steps"] = None  # whatever was taken for the plan of the run is that of an epoch
+        known["steps"] = None  # what was taken for the run's total is that of an epoch
     known |= {"of_trainings": True} if point.of_trainings else {}
     known |= {"starts_anew": True} if point.run else {}
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

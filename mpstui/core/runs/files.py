@@ -1,4 +1,4 @@
-"""The files of one run: records and locks that prove its state, and its metric points."""
+"""Read the files of one run: the records and locks that prove its state, and its metric points."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .waiting import elsewhere, is_moving, wished
 
 NEWEST_BYTES = 1 << 16
 SMALL_BYTES = 1 << 17
-"""A file up to this size is read completely where a larger one is sampled."""
+"""A file up to this size is read completely; a larger one is sampled."""
 SAMPLES = 120
 SAMPLE_BYTES = 2048
 NEWEST_LINES = 4
 LONG_LINES = 8
-"""If lines are so long that samples miss them, fewer samples are taken, each this many times longer."""
+"""If lines are so long that samples miss them, the samples are made this many times longer, and fewer by as much."""
 SKETCH_CAPACITY = 256
 SKETCH_GROWTH = 1.05
-"""A sketch is drawn again when the file has grown by this factor."""
+"""A sketch is made again when the file has grown by this factor."""
 
 
 class WitnessReader:
-    """Reads the witnesses of one run's state again and again: records, locks, processes."""
+    """Polls the witnesses of one run's state: records, locks, processes."""
 
     def __init__(self, run: RunDir, machine: LocalMachine) -> None:
         self.run = run
@@ -49,18 +49,18 @@ class WitnessReader:
         self.moving = RecordFile(run.moving, lambda found: Moving(*storage.from_json(Leaving, found)))
         self.moved = RecordFile(run.moved, partial(storage.from_json, Move))
         self.folder = run.attempt(1)
-        """The folder of the newest attempt."""
+        """The folder of the attempt that is shown, usually the newest."""
         self.exit = RecordFile(self.folder.exit, partial(storage.from_json, ExitRecord))
         self.launch = RecordFile(self.folder.launch, partial(storage.from_json, LaunchRecord))
         self._job = JobReader(run)
         self.attempt = self.attempts = 0
         self._rehearsed: dict[int, int] = {}
-        """Finished rehearsals, and the attempts that they rehearsed for."""
+        """For each finished rehearsal, the attempt that it rehearsed for."""
         self.settled = False
-        """Whether nothing of the run is alive or pending: only a new attempt can change it."""
+        """Whether nothing of the run is alive or pending, so that only a new attempt can change it."""
         self.same_boot: bool | None = None
         self.seen = RunWitnesses()
-        """What was last seen, without the phase of the heartbeat."""
+        """What was last seen, without the phase from the heartbeat."""
         self.verdict = StateVerdict(State.STARTING, "")
         self.trainer_lives = False
         self._judged: RunWitnesses | None = None
@@ -70,29 +70,29 @@ class WitnessReader:
         self._locks = (run.supervisor_lock, run.run_lock)
 
     def unchanged(self) -> bool:
-        """Whether a settled run is unchanged, by two stats: a new attempt replaces ``status.json`` in its folder."""
+        """True if a settled run is unchanged. Takes two stats: a new attempt replaces ``status.json`` in the folder."""
         return self.settled and self._marks(self._folder_time()) == self._mark
 
     def believe(self) -> None:
-        """Treat it as settled as it is now: an earlier process has looked at it."""
+        """Take the run as settled in its present state: an earlier process has examined it."""
         self.settled, self._mark = True, self._marks(self._folder_time())
 
     def poll(self) -> None:
-        """Look at the records, locks and processes; :meth:`judge` says what they mean."""
+        """Read the records, locks and processes; :meth:`judge` says what they mean."""
         changed = self._folder_time()
         self._mark = self._marks(changed)
         age = max(0.0, self.machine.clock() - changed / 1e9) if changed is not None else 0.0
         self.seen = self._gather(age)
         if self.seen.exit is None and not self.seen.supervisor_held and not self.seen.trainer_lives:
-            # The locks were read before the records, and an attempt may have begun in between: look again before
+            # The locks were read before the records, and an attempt may have begun in between: look once more before
             # calling the run lost.
             self.seen = self._gather(age)
 
     def judge(self, phase: str | None) -> StateVerdict:
-        """What the witnesses mean together.
+        """Return the verdict on all witnesses together.
 
         Args:
-            phase: from the newest attempt's last heartbeat, read after its exit record.
+            phase: from the last heartbeat of the newest attempt, read after its exit record.
         """
         seen = self.seen._replace(phase=phase)
         if seen != self._judged:
@@ -102,7 +102,7 @@ class WitnessReader:
         return self.verdict
 
     def trainer(self) -> Process | None:
-        """The trainer's row in the process table, while it lives; none during a pause, as the row may be older."""
+        """Return the trainer's row in the process table while it lives; None during a pause: the row may be older."""
         status = self.status.value
         identity = status.trainer if status and self.same_boot is not False else None
         if identity and status and status.paused:
@@ -122,12 +122,12 @@ class WitnessReader:
         supervisor_held, run_held = held
         self.spec.read()
         rule = self.spec.value.engine if self.spec.value is not None else None
-        asked = wished(self.run) if rule is not None else frozenset()  # before what is on record once it is answered
+        asked = wished(self.run) if rule is not None else frozenset()  # read before the records that answer it
         for record in (self.status, self.moving, self.moved):
             record.read()
         self._find_attempt()
         status, ended, job = self.status.value, self.exit.value, None
-        if rule is not None:  # only a scheduler's job may end for the job's sake
+        if rule is not None:  # only an attempt in a scheduler's job can end to be requeued
             job, ended = self._job.view(rule), as_called_off(ended, status)
         boots = (status.boot_id, self.machine.boot_id) if status else ("", "")
         self.same_boot = boots[0] == boots[1] if all(boots) else None
@@ -160,16 +160,18 @@ class WitnessReader:
         )
 
     def _is_stopped(self, supervisor: ProcessIdentity | None) -> bool:
-        """Whether the recorded supervisor is frozen (asked no more often than the process table)."""
+        """True if the recorded supervisor is frozen, according to the process table as last read."""
         found = self.machine.process(supervisor) if supervisor and self.same_boot is not False else None
         return found is not None and found.state == "T"
 
     def _find_attempt(self) -> None:
-        """The newest attempt has the highest number, in the status or as a folder. A rehearsal that has ended does not
-        count: the run is back where the attempt it rehearsed for left it."""
+        """Find the newest attempt: the highest number in the status or among the folders.
+
+        A rehearsal that has ended does not count: the run is back where the attempt it rehearsed for left it.
+        """
         told = self.status.value.attempt if self.status.value else 0
         try:
-            names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object an entry is what costs
+            names = os.listdir(self._attempts_folder)  # noqa: PTH208 - a path object for each entry is too slow
         except OSError:
             names = []
         self.attempts = max([told, *(int(name) for name in names if name.isascii() and name.isdigit())])
@@ -189,7 +191,7 @@ class WitnessReader:
         self.launch.read()
 
     def _alive(self, status: Status | None, ended: ExitRecord | None, both_held: bool) -> tuple[int, ...]:
-        """Recorded processes that are alive; only looked up if the locks leave a question."""
+        """Return the recorded processes that are alive; they are looked up only if the locks leave any doubt."""
         if status is None or self.same_boot is False:
             return ()
         identities, trainer = status.tree, status.trainer
@@ -202,7 +204,7 @@ class WitnessReader:
         return tuple(pid for pid in self.machine.alive(known) if is_marked(self.run, pid))
 
     def _marks(self, changed: int | None) -> tuple[object, object]:
-        """What differs once the folder has changed. Its time alone may not: two changes can share one clock tick."""
+        """Return what differs after a change. The folder's time alone may not: two changes can share one clock tick."""
         return changed, storage.stamp(self._status_name)
 
     def _folder_time(self) -> int | None:
@@ -213,14 +215,14 @@ class WitnessReader:
 
 
 class PointReader:
-    """Follows ``metrics.jsonl``: the newest values at once, the whole history in slices, a sample of it until then.
+    """Follows ``metrics.jsonl``: the newest values at once, the whole history in slices, and a sample of it until then.
 
-    ``newest`` holds the last reported value of every key. Curves are a *sketch* (some hundred lines spread over the
-    file) until :meth:`read_history` has been through all of it.
+    ``newest`` holds the last reported value of every key. The curves are a *sketch* (about a hundred lines spread over
+    the file) until :meth:`read_history` has read all of it.
     """
 
     def __init__(self, path: Path, most: int = CAPACITY) -> None:
-        """``most``: buckets per curve unless :meth:`allot` says otherwise."""
+        """``most``: the number of buckets per curve unless :meth:`allot` sets a limit for all."""
         self.path = path
         self.newest: dict[str, Any] = {}
         self.tail = LineTail(path)
@@ -229,21 +231,21 @@ class PointReader:
         self._store = SeriesStore(capacity=most)
         self._sketch = SeriesStore(capacity=SKETCH_CAPACITY)
         self._sketched: tuple[int, frozenset[str] | None] = 0, None
-        """The size of the file when it was sketched, and the metrics in the sketch; None: all of them."""
+        """The size of the file when the sketch was made, and the metrics in it; None: all of them."""
         self._buckets: int | None = None
         self.complete = False
         """Whether the curves hold every point."""
 
     @property
     def pending_bytes(self) -> int:
-        """How much of a history being read is still unread."""
+        """How many bytes are still unread of a history that is being read."""
         return self._history.unread_bytes if self._history is not None and not self.complete else 0
 
     def read_newest(self) -> list[Mapping[str, Any]]:
-        """The records that were added, oldest first; if they are many, only the newest of them."""
+        """Return the records that were added, oldest first; if there are many, only the newest of them."""
         size = self._size()
         if size - self.tail.offset > NEWEST_BYTES * 4:
-            self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # a partial line at the start is no record
+            self.tail = LineTail(self.path, start=size - NEWEST_BYTES)  # a partial first line is not a valid record
         growth = self.tail.read(NEWEST_BYTES * 4)
         if growth.restarted:
             self.newest.clear()
@@ -261,7 +263,7 @@ class PointReader:
             self.newest.update(record)
 
     def sketch(self, names: frozenset[str] | None = None) -> None:
-        """Draw the sketch again if the file has outgrown it."""
+        """Make the sketch, or make it again if the file has outgrown it."""
         size, (sketched, held) = self._size(), self._sketched
         lacks = held is not None and names is None
         if not size or (self._sketch.count and not lacks and sketched <= size < sketched * SKETCH_GROWTH):
@@ -274,7 +276,7 @@ class PointReader:
             self._note(records)
 
     def read_history(self, budget: Budget) -> bool:
-        """Read on, from the beginning of the file; True if something was added."""
+        """Read on, starting at the beginning of the file; return True if something was added."""
         if self._history is None:
             self._history, self._store = LineTail(self.path), SeriesStore(capacity=self._capacity())
         added = False
@@ -292,9 +294,9 @@ class PointReader:
                 return added
 
     def allot(self, buckets: int | None) -> None:
-        """Set how many buckets all curves together may take; None: no common limit.
+        """Limit the number of buckets of all curves together; None: no common limit.
 
-        A history held in less detail than is allowed now is read again; one held in more detail is kept.
+        A history held in less detail because of a former limit is read again; one held in more detail is kept.
         """
         if buckets is None and self._buckets is not None:
             self.drop_history()
@@ -307,11 +309,11 @@ class PointReader:
         return max(SKETCH_CAPACITY, min(CAPACITY, self._buckets // max(1, len(self._sketch))))
 
     def drop_history(self) -> None:
-        """Free the memory; a later :meth:`read_history` starts over."""
+        """Free the memory of the history; a later :meth:`read_history` starts over."""
         self._history, self._store, self.complete = None, SeriesStore(capacity=self._most), False
 
     def views(self, names: Sequence[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Curves by name, from the history if it is complete, else from the sketch."""
+        """Return the curves by name, from the history if it is complete, else from the sketch."""
         if self.complete:
             return self._store.views(names, complete=True, **options)
         read, size = (self._history.offset, self._history.size) if self._history is not None else (0, 0)
@@ -323,7 +325,7 @@ class PointReader:
 
 
 def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
-    """The objects among the JSON lines of ``data``. A damaged line is left out and costs no other."""
+    """Return the objects among the JSON lines of ``data``. A damaged line is skipped and does not affect the others."""
     lines = data.split(b"\n")
     try:
         found = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
@@ -336,7 +338,7 @@ def parse_lines(data: bytes) -> list[Mapping[str, Any]]:
 
 
 def sample_records(path: Path, size: int) -> list[Mapping[str, Any]]:
-    """Some hundred records spread evenly over a file of ``size`` bytes, including the first and the newest."""
+    """Return about a hundred records spread evenly over a file of ``size`` bytes, including the first and the last."""
     if size <= SMALL_BYTES:
         found = last_lines(path, size).splitlines(keepends=True)
         every = 1 + len(found) // SAMPLES
@@ -348,7 +350,7 @@ def sample_records(path: Path, size: int) -> list[Mapping[str, Any]]:
 
 
 def _spread_lines(path: Path, size: int, count: int, length: int) -> list[bytes]:
-    """The first complete line in each of ``count`` stretches of ``length`` bytes."""
+    """Return the first complete line in each of ``count`` evenly spaced stretches of ``length`` bytes."""
     lines = []
     try:
         with storage.open_file(path) as file:

@@ -1,7 +1,7 @@
-"""The numbers of any run, followed through its files and attempts: heartbeats, our records, others' logs.
+"""Follow the numbers of any run through its files and attempts: heartbeats, our own records, other programs' logs.
 
-Which files these are, and what state the run is in, is up to the subclasses: ``reader.RunReader`` for run directories
-of ours, ``foreign_reader.ForeignReader`` and those derived from it for what mpstui did not start.
+Subclasses decide which files these are and what state the run is in: ``reader.RunReader`` for our own run directories,
+``foreign_reader.ForeignReader`` and its subclasses for runs that mpstui did not start.
 """
 
 from __future__ import annotations
@@ -36,40 +36,41 @@ if TYPE_CHECKING:
     from .joined_curves import JoinedCurves
 
 LIST_SERIES, LIST_COLUMNS = ("loss",), 120
-"""The curves of a run in a list, and their most columns."""
+"""The curves that a list shows of each run, and the maximum number of columns in each."""
 _NO_NUMBERS = frozenset(("checkpoint", "device", "step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
-"""What the training code may report without saying what it measures."""
+"""Fields that the training code may report without reporting any metric."""
 _PLACES = ("step", "epoch", "epoch_step", "loss")
-"""Any of these proves that a program trains; a learning rate alone may be a setting."""
+"""Any of these proves that a program is training; a learning rate alone may be a setting."""
 _OF_BATCHES = 0.75
-"""What is printed counts batches from this share of those on that the steps have taken: its newest line is older."""
+"""Printed steps count batches if they exceed this share of the batches consumed so far. It is below 1 because the
+newest printed line lags behind."""
 _COUNTED = NOT_METRICS - {"device"}
 FULL_COLUMNS = 1024
-"""As many columns of a curve as a screen needs."""
+"""How many columns of a curve a screen needs."""
 PAUSES = 30
-"""How many pauses in its output the usual one is derived from."""
+"""How many of the latest pauses in the output determine the usual pause."""
 
 
 class RunFollower:
-    """The numbers of one run, followed through its files and attempts."""
+    """Follows the numbers of one run through its files and attempts."""
 
     def __init__(self, machine: LocalMachine, columns: int | None = None) -> None:
-        """``columns``: the most points per curve in a full snapshot; None: as many as a screen needs."""
+        """``columns``: the maximum number of points per curve in a full snapshot; None: as many as a screen needs."""
         self.machine = machine
         self.columns = columns or FULL_COLUMNS
         self.capacity = max(CAPACITY, self.columns)
         self.snapshot: RunSnapshot | None = None
         self.pace, self.program_pace = ProgressPace(), ProgressPace()
-        """The pace by the steps that we or the agent count, and by those the program counts itself."""
+        """The pace by our own or the agent's step count, and the pace by the program's step count."""
         self.heartbeats = Heartbeats(machine, self.pace, self.program_pace)
         self.points: PointReader | None = None
-        """Its own metrics, if it is a run of ours."""
+        """Reads ``metrics.jsonl``, if mpstui started the run."""
         self.external: ExternalMetrics | None = None
         self._earlier: list[ExternalMetrics] = []
-        """The outputs of earlier attempts, whose curves it continues."""
+        """The outputs of earlier attempts, whose curves the current one continues."""
         self._joined: JoinedCurves | None = None
         self._asked: Mapping[str, float] | None = None
-        """The totals among its arguments; None until they are needed."""
+        """The totals given in its arguments (epochs, steps); None until they are needed."""
         self._resumed = False
         self._launched = 0.0
         self._output_changed: float | None = None
@@ -77,32 +78,33 @@ class RunFollower:
         self._pauses: list[float] = []
         self._full = False
         self._failed = False
-        """The last refresh ended with an error."""
+        """Whether the last refresh ended with an error."""
         self._outdated = False
         self._pending = False
-        """The numbers for the list are still unread."""
+        """Whether the numbers for the list are still unread."""
 
     def refresh(self, *, full: bool, budget: Budget) -> RunSnapshot:
-        """A snapshot of now; the very same object if nothing changed in a run that has settled.
+        """Return a snapshot of the run as it is now; if it has settled and nothing changed, the very same object.
 
-        It never raises, whatever the files hold: a run that cannot be read says so, and does not hide the others.
+        Never raises, whatever the files hold: the snapshot of a run that cannot be read says why, and other runs still
+        show.
 
         Args:
-            full: with all curves, events and checkpoints.
+            full: include all curves, events and checkpoints.
         """
         try:
             self.snapshot, self._failed = self._refreshed(full, budget), False
-        except Exception as error:  # noqa: BLE001 - a bug in a reader, or files that nobody thought of
+        except Exception as error:  # noqa: BLE001 - a bug in a reader, or unforeseen content
             why = f"reading it failed: {type(error).__name__}: {error}"
             self._failed, self._full = True, full
             self.snapshot = self._unreadable(why)
         return self.snapshot
 
     def look(self, seconds: float) -> RunSnapshot:
-        """A snapshot without curves for whoever looks now and then.
+        """Return a snapshot without full curves, for a caller that looks only now and then.
 
         Args:
-            seconds: the most processor time to spend, and once more if all of it went into finding out what is there.
+            seconds: limit on the processor time; granted a second time if the first was not enough to read any numbers.
         """
         seen = self.refresh(full=False, budget=Budget(seconds, time.thread_time))
         return self.refresh(full=False, budget=Budget(seconds, time.thread_time)) if seen.unread else seen
@@ -111,11 +113,11 @@ class RunFollower:
         raise NotImplementedError
 
     def _unreadable(self, why: str) -> RunSnapshot:
-        """A snapshot that says why it cannot be read, and all that can be said without its numbers."""
+        """Return a snapshot that says why the run cannot be read, with everything known apart from its numbers."""
         raise NotImplementedError
 
     def read_on(self, budget: Budget) -> None:
-        """Only read on in the history, once a full :meth:`refresh` has begun it."""
+        """Read more of the history and do nothing else, after a full :meth:`refresh` has begun it."""
         if self._shows_history:
             self._outdated = True
             if self.points is not None:
@@ -124,25 +126,25 @@ class RunFollower:
 
     @property
     def pending_bytes(self) -> int:
-        """How much of the history that a full snapshot shows is still unread."""
+        """How many bytes of the history shown in a full snapshot are still unread."""
         return sum(file.pending_bytes for file in self._files()) if self._shows_history else 0
 
     @property
     def _shows_history(self) -> bool:
-        """Whether its whole curves are shown: of a run that is not ours also in the list, as nobody else keeps them."""
+        """True if its whole curves are shown; for a foreign run also in the list, since nobody else keeps them."""
         return self._full or self.points is None
 
     @property
     def lacks_best(self) -> bool:
-        """Whether its best values are unknown because it is too long to be read for a list."""
+        """True if its best values are unknown because its history is too long to be read for a list."""
         return False
 
     def read_best(self, budget: Budget) -> None:
-        """Read on for the best values; the next :meth:`refresh` shows what was found."""
+        """Continue reading for the best values; the next :meth:`refresh` shows what was found."""
 
     @property
     def settled(self) -> bool:
-        """Whether it has ended for good, unless somebody starts it again."""
+        """True if the run has ended for good, unless somebody restarts it."""
         return False
 
     @property
@@ -152,39 +154,39 @@ class RunFollower:
 
     @property
     def unread(self) -> bool:
-        """Whether nothing of it has been read, not even the newest numbers."""
+        """True if nothing of the run has been read yet, not even the newest numbers."""
         external = self.external
         return self._pending or (external is not None and not external.newest and external.behind)
 
     @property
     def list_pending_bytes(self) -> int:
-        """How much is still to be read for its row in the list."""
+        """How many bytes are still to be read for its row in the list."""
         return self.external.pending_bytes if self.external is not None else 0
 
     @property
     def complete(self) -> bool:
-        """Whether the curves hold every point."""
+        """True if the curves hold every point."""
         return all(file.complete for file in self._files())
 
     def _files(self) -> list[PointReader | ExternalMetrics]:
         return [*self._earlier, *(file for file in (self.points, self.external) if file is not None)]
 
     def allot(self, buckets: int | None) -> None:
-        """Set how many buckets the curves of our own records may take together; None: as many as a single run has."""
+        """Limit the total number of buckets for the curves of our own records; None: as many as a single run gets."""
         if self.points is not None:
             self.points.allot(buckets)
 
     def rest(self) -> None:
-        """Free the memory of its whole history: nobody looks at it in full any more."""
+        """Free the memory of the whole history, when the run is no longer viewed in full."""
         if self.points is not None:
             self.points.drop_history()
         self._full = False
 
     def _read_external(self, budget: Budget, *, anyway: bool = False) -> None:
-        """Read on in files that are not ours; earlier attempts' outputs first, so that one curve covers all attempts.
+        """Read more of other programs' files; outputs of earlier attempts first, so that one curve covers all attempts.
 
         Args:
-            anyway: read one slice even if the budget is spent already.
+            anyway: read one slice even if the budget is already spent.
         """
         if (external := self.external) is None:
             return
@@ -201,7 +203,7 @@ class RunFollower:
         self.program_pace.feed(found, counts=program is None or program.step is None)
 
     def _numbers(self, attempt: int = 0, *, moving: bool) -> Numbers:
-        """The numbers, joined from all witnesses; a run that stands still has neither a speed nor an expected end."""
+        """Return the numbers, joined from all witnesses; a run that is not ``moving`` has neither speed nor ETA."""
         witnesses, beats = self._witnesses(attempt), self.heartbeats
         numbers = witnesses.joined()
         by_program = numbers.told_by.get("step") != witnesses.own.name
@@ -221,9 +223,9 @@ class RunFollower:
         )
 
     def _witnesses(self, attempt: int) -> NumberWitnesses:
-        """What each witness says of this attempt."""
+        """Return what each witness says about this attempt."""
         beats, asked, printed = self.heartbeats, self._asked or {}, self._printed
-        if self._waits:  # a bar before the first step does not count training
+        if self._waits:  # a progress bar before the first step does not count training steps
             printed = {name: value for name, value in printed.items() if name not in _COUNTED}
         elif self._says_all:
             printed = {name: value for name, value in printed.items() if name in NOT_METRICS}
@@ -242,7 +244,7 @@ class RunFollower:
         )
 
     def _has_ended_epoch(self, numbers: Numbers) -> bool:
-        """Whether the epoch shown is over: its witness tells each once, at its end, and no place within it."""
+        """True if the epoch shown is over: its witness reports each epoch once, at its end, and no steps within it."""
         paces = {self.own_name: self.pace, self.heartbeats.program_name: self.program_pace}
         pace = paces.get(numbers.told_by.get("epoch", ""))
         if pace is None or numbers.epoch is None or (numbers.step, numbers.epoch_step) != (None, None):
@@ -251,7 +253,7 @@ class RunFollower:
 
     @property
     def _printed(self) -> Mapping[str, Any]:
-        """The newest values that the program prints, or writes into a metric file."""
+        """The newest values that the program printed or wrote to a metric file."""
         return self.external.newest if self.external is not None else {}
 
     @property
@@ -260,13 +262,13 @@ class RunFollower:
 
     @property
     def _waits(self) -> bool:
-        """Whether nothing but some progress bar is known, and the agent has seen no step."""
+        """True if the only sign of progress is an unlabelled progress bar, and the agent has not seen a step yet."""
         printed = self._printed
         return printed.get("undescribed") is True and "loss" not in printed and self.heartbeats.agent_waits
 
     @property
     def own_name(self) -> str:
-        """Who writes our own records: ``agent``, ``report`` or ``heartbeat``; with points alone, their file's name."""
+        """Who writes our own records: ``agent``, ``report`` or ``heartbeat``; with only points, their file's name."""
         own = self.heartbeats.own
         if own is None:
             return self.points.path.name if self.points is not None and self.points.newest else "heartbeat"
@@ -274,23 +276,23 @@ class RunFollower:
 
     @property
     def reports_all(self) -> bool:
-        """Whether the numbers that it prints are in its own records too."""
+        """True if the numbers that it prints are in our own records too."""
         told = self.heartbeats.own is not None or (self.points is not None and bool(self.points.newest))
         return self._says_all or (told and self._is_told_by_trainer)
 
     @property
     def _is_told_by_trainer(self) -> bool:
-        """Whether our records are from a trainer that writes all its numbers there, unlike agent and ``report()``."""
+        """True if our records come from a trainer that puts all its numbers there, not from agent or ``report()``."""
         return self.own_name not in ("agent", REPORT)
 
     @property
     def _says_all(self) -> bool:
-        """Whether the training code reports its numbers itself: what it prints are the same ones once more."""
+        """True if the training code reports its own numbers; what it prints then only repeats them."""
         own = self.heartbeats.own
         return own is not None and bool(set(own.reported) - _NO_NUMBERS)
 
     def _curves(self, full: bool, told_by: Mapping[str, str]) -> Mapping[str, SeriesView]:
-        """The curves of all witnesses; ``told_by`` says whose loss and whose step is shown."""
+        """Return the curves of all witnesses; ``told_by`` says whose loss and whose step are shown."""
         names, most = (None, self.columns) if full else (LIST_SERIES, LIST_COLUMNS)
         if self.external is not None and counts_samples(self.heartbeats.own, self._printed):
             self.external.store.counted = "sample"
@@ -304,14 +306,14 @@ class RunFollower:
         known = [views for _, views in told if views]
         if len(known) < 2 and self.own_name != "agent":
             return dict(known[0]) if known else {}
-        from .joined_curves import JoinedCurves  # of most runs one witness tells all
+        from .joined_curves import JoinedCurves  # most runs have a single witness and never need it
 
         self._joined = self._joined or JoinedCurves()
         counts = told_by.get("step") == self.own_name and self._prints_batches(printed)
         return self._joined.of(told, told_by.get("loss"), self.own_name if counts else None)
 
     def _prints_batches(self, printed: Mapping[str, SeriesView]) -> bool:
-        """Whether what is printed counts each batch as a step, of which several make one that the agent counts."""
+        """True if the program prints a step for each batch while the agent counts one for several batches."""
         own = self.heartbeats.own
         if own is None or own.step is None or (own.accumulate or 1) < 2:
             return False
@@ -319,18 +321,18 @@ class RunFollower:
         return last > _OF_BATCHES * (own.accumulate or 1) * own.step
 
     def _written(self) -> list[float]:
-        """When each of its files was last written, Unix seconds."""
+        """Return when each of its files was last written, in Unix seconds."""
         files = (self.points.tail if self.points is not None else None, self.external.file if self.external else None)
         moments = [self._output_changed, *(file.changed_at for file in files if file is not None)]
         return [moment for moment in moments if moment is not None]
 
     def _updated(self) -> float | None:
-        """The run's last sign of life, Unix seconds."""
+        """Return the time of the run's last sign of life, in Unix seconds."""
         beat = self.heartbeats.beat
         return max((*self._written(), *((beat.time,) if beat else ())), default=None)
 
     def _main_source(self) -> str | None:
-        """The name of the file that most of the numbers come from."""
+        """Return the name of the file that most of the numbers come from."""
         file = self.heartbeats.file
         if file is not None:
             return "heartbeat" if file.ours else file.path.name
@@ -339,7 +341,7 @@ class RunFollower:
         return self.external.source if self.external and self.external.newest else None
 
     def _condition(self, *, paused: bool = False, process_state: str | None = None) -> Condition:
-        """How it is doing, judged by its signs of life now."""
+        """Return how the run is doing, judged by its current signs of life."""
         now = self.machine.clock()
         heard = self.heartbeats.signs(now)
         moved = max((moment for moment in self._written() if moment >= self._launched), default=None)
@@ -369,7 +371,7 @@ class RunFollower:
         return assess(signs)
 
     def _usual_pause(self) -> float | None:
-        """Median seconds between changes of its output; while there were few, the average between printed points."""
+        """Return the median seconds between changes of its output; after only a few, the average per printed point."""
         if len(self._pauses) > 2:
             from statistics import median
 

@@ -1,4 +1,4 @@
-"""The heartbeat of a program that reports in a format of its own."""
+"""Read the heartbeat of a program that reports in a format of its own."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _MILLISECONDS_FROM = 1e11
 
 
 def external_heartbeat(record: Mapping[str, Any], modified_ns: int) -> Heartbeat | None:
-    """Another program's heartbeat; None when nothing in it is a counter, a loss or a rate.
+    """Return another program's heartbeat; None if it contains no counter, loss or rate.
 
     Args:
-        modified_ns: the file's Unix time: it gives the age if the record has no time of its own.
+        modified_ns: the modification time of the file in Unix nanoseconds, used if the record contains no time.
     """
     from ..formats.records import read_record
 
     try:
         reading = read_record(record, "heartbeat")
     except (ValueError, OverflowError):
-        return None  # an infinite count counts nothing
+        return None  # for example, an infinite counter
     if reading is None:
         return None
     rate, phase, device = reading.throughput_unit.lower(), record.get("phase"), record.get("device")

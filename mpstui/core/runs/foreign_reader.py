@@ -1,4 +1,4 @@
-"""Whether a run that mpstui did not start still trains: by the process that writes its files, else by their growth."""
+"""Decide whether a run that mpstui did not start still trains: by the process that writes its files, else by growth."""
 
 from __future__ import annotations
 
@@ -16,39 +16,41 @@ from .signs import Condition
 from .writers import Writers
 
 SILENT_SECONDS, SILENT_PAUSES, SILENT_LONGEST = 15.0, 3.0, 2.0
-"""Files are silent once nothing came for so long, so many usual pauses, and so many of the longest one."""
+"""Files are silent once nothing was written for this many seconds, this many usual pauses and this many longest ones.
+"""
 LONGEST_SECONDS = 300.0
-"""A longer pause than this was none of its own: the run was resumed."""
+"""A longer pause is not the program's own: the run was resumed."""
 _UNSEEN_SECONDS = 60.0
-"""How long a pause counts at most between two looks, between which it may have written many times."""
+"""A pause seen only as growth since an earlier process looked counts as at most this: there may have been many writes.
+"""
 _PAUSES_KEPT = 8
 KEEP_SECONDS = 10.0
-"""How often growth is kept for others."""
+"""How often growth is saved for other processes."""
 _CLOCKS_APART_SECONDS = 5.0
-"""A time further in the future was told by a clock that is wrong, and says nothing of now."""
+"""A time further than this in the future comes from a wrong clock and says nothing about the present."""
 
 
 class ForeignReader(RunFollower):
-    """The rules by which the state of a foreign run is told, whatever its files are."""
+    """The rules that decide the state of a foreign run, whatever its files are."""
 
     def __init__(self, machine: LocalMachine, place: Path, columns: int | None = None) -> None:
-        """``place``: what was named, the same for whoever looks at this run."""
+        """``place``: the path that was named; it identifies the run for every process that looks at it."""
         super().__init__(machine, columns)
         self._place = place
         self._writers = Writers(machine)
         self.writes: bool | None = None
-        """Whether a process that writes its files lives; None: nobody was seen to."""
+        """Whether a process that writes its files is alive; None: no writer has been seen."""
         self._recalled = False
         self._grew: Growth | None = None
         self._keep_at = -math.inf
 
     @property
     def _gone(self) -> str:
-        """Who wrote its files and has ended."""
+        """Says which process wrote its files and has ended."""
         return f"process {self._writers.gone}, which wrote it, has ended"
 
     def _sees_writer(self) -> bool | None:
-        """Look whether one lives; a heartbeat may name it."""
+        """Return whether a writer is alive, as of :attr:`writes`; a heartbeat may name it."""
         beat = self.heartbeats.beat
         return self._writers.look(self._written_files(), self._updated(), beat.pid if beat is not None else None)
 
@@ -56,7 +58,7 @@ class ForeignReader(RunFollower):
         return self.external.file.paths() if self.external is not None else ()
 
     def _foreign_condition(self, *, ended: bool) -> Condition:
-        """What it is doing. Files that nobody has seen to grow may be a copy: it looks as new as a live file."""
+        """Return how the run is doing. Files that nobody has seen grow may be a copy, which looks just as new."""
         if not self._recalled:
             self._recall()
         condition = self._condition()
@@ -83,7 +85,7 @@ class ForeignReader(RunFollower):
     # -- how its files grow
 
     def _recall(self) -> None:
-        """Begin with what whoever looked before has seen: it has grown since, or is silent for so long."""
+        """Begin with the growth that an earlier process saw: since then the files have grown, or have been silent."""
         self._recalled = True
         kept = self.machine.sightings.find_growth(self._place) if self.machine.sightings is not None else None
         moved = max(self._written(), default=None)
@@ -93,7 +95,7 @@ class ForeignReader(RunFollower):
         self._grew, self._moved, self._pauses = kept, moved, [*kept.pauses] or gap
 
     def _remember(self, silent: float) -> None:
-        """Tell whoever looks next. Of one that is silent already nothing new can be told."""
+        """Save the growth for the next process that looks. A run that is already silent has none to add."""
         now, moved = self.machine.monotonic(), self._moved
         if now < self._keep_at or moved is None or self.machine.sightings is None:
             return
@@ -103,7 +105,7 @@ class ForeignReader(RunFollower):
             self.machine.sightings.keep_growth(self._place, self._grew)
 
     def _logged_pauses(self) -> list[float]:
-        """The seconds between the newest values, by the times in its files; empty where these tell none."""
+        """Return the seconds between the newest values, by the times in its files; empty if they contain none."""
         if self.external is None or number(self.external.newest.get("time")) is None:
             return []
         view = self.external.views(LIST_SERIES, most=LIST_COLUMNS).get("loss")
@@ -111,7 +113,7 @@ class ForeignReader(RunFollower):
         return [(later - before) / max(1.0, points) for later, before, points in known if later > before]
 
     def _has_just_logged(self, pauses: Sequence[float]) -> bool:
-        """Whether the times in its files, which a copy shares, say that it goes on: a look at them is enough then."""
+        """True if the times in its files, which a copy has too, say that it goes on; then nobody need see them grow."""
         newest = number(self.external.newest.get("time")) if self.external is not None else None
         silent = math.inf if newest is None else self.machine.clock() - newest
         longest = SILENT_LONGEST * LONGEST_SECONDS
@@ -119,8 +121,8 @@ class ForeignReader(RunFollower):
 
 
 def _patience(pauses: Sequence[float]) -> float:
-    """How many seconds without a word are nothing unusual after these pauses."""
-    from statistics import median  # 4 ms that only a run without an end takes
+    """Return how many seconds of silence are not unusual after these pauses."""
+    from statistics import median  # imported late: takes 4 ms, and only runs without a recorded end need it
 
     longest = min(LONGEST_SECONDS, max(pauses, default=0.0))
     return max(SILENT_SECONDS, SILENT_PAUSES * (median(pauses) if pauses else 0.0), SILENT_LONGEST * longest)

@@ -1,4 +1,4 @@
-"""The curves of one run from all its witnesses; a quantity that several of them tell has one curve."""
+"""Join the curves that all witnesses of a run report, so that each quantity has one curve."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from ..model.snapshot import SeriesView
 from ..series.metric_words import respelt
 
 OPTIMIZER_AXIS, PRINTED_AXIS = "optimizer step", "printed step"
-"""Two counts of one training may differ: say, it prints micro-batches, and the agent sees optimizer steps."""
+"""A training may have two step counts: say, the program prints micro-batches, and the agent sees optimizer steps."""
 _STEPS = frozenset(("step", OPTIMIZER_AXIS, PRINTED_AXIS))
 _FEWEST_COMPARED, _MOST_COMPARED = 3, 100
-"""Points of two curves that are compared to tell whether the curves are one."""
+"""The fewest and the most pairs of points compared to decide whether two curves are the same quantity."""
 _ENOUGH_DECIMALS, _NEAR = 3, 0.005
-"""Values with fewer decimals must also be within this share of each other."""
+"""Values with fewer decimals than the first must also differ by less than the second, as a share."""
 _MOST_ALIKE = 0.5
-"""The share of different values, at least, among those of a curve that is compared at other steps."""
+"""A curve is compared across different steps only if more than this share of its values are distinct."""
 _CHANCE = 0.02
-"""Of values in no order, the share that may be another curve's by chance."""
+"""When values are matched regardless of step: the highest tolerated chance that an unrelated value matches."""
 _FEW_POINTS, _MANY_TIMES = 60, 8
-"""A printed loss or learning rate with fewer points than this gives way to one seen this many times as often."""
+"""A printed loss or learning rate with fewer points than the first gives way to one with this many times its points."""
 _OF_A_STEP = ("batch ", "step ", "iter ")
-"""``Batch loss``: beside a curve with the same values it is no other quantity."""
+"""Ignored when names are compared: ``Batch loss`` is the loss, if its values are the same."""
 
 
 class JoinedCurves:
-    """The curves of all witnesses of one run."""
+    """Joins the curves of all witnesses of one run, and caches the result."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
@@ -38,12 +38,15 @@ class JoinedCurves:
     def of(
         self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None, counted_by: str | None = None
     ) -> dict[str, SeriesView]:
-        """All curves; if several witnesses have one, the lead's, else the first's. The same objects if nothing is new.
+        """Return all curves by name; if several witnesses have one, the lead's, else the first one's.
+
+        Curves that have not changed are the same objects as before.
 
         Args:
-            told: curves by witness; the first counts steps in its own way, the others as the program does.
-            lead: the witness whose loss is shown; while that has few points, the first witness's curve stands in.
-            counted_by: whose steps are those of the run; None: the same one's.
+            told: curves by witness. The first witness is ours, with its own step count; the others count as the program
+                does.
+            lead: the witness whose loss is shown; while it has few points, the first witness's curve stands in.
+            counted_by: the witness whose steps are those of the run; None: the one whose loss is shown.
         """
         found = self._of_all(told, lead, counted_by)
         found = self._once(found, told) if told[0][0] == "agent" else found
@@ -76,23 +79,23 @@ class JoinedCurves:
                         shown = replace(view, axis=axis, told_by=witness if name == "loss" else "")
                         self._made[witness, name] = view, shown
                 if name == "lr" and _shows_more_of(found.get(name), shown):
-                    del found[name]  # a scheduler's lines tell it where it changes
+                    del found[name]  # a scheduler prints the learning rate only where it changes
                 found.setdefault(f"loss ({witness})" if name == "loss" and name in found else name, shown)
         return found
 
     def _once(
         self, found: dict[str, SeriesView], told: Sequence[tuple[str, Mapping[str, SeriesView]]]
     ) -> dict[str, SeriesView]:
-        """Without curves that a name calls the same as another one and whose values say so too: a program may print
-        ``Batch loss`` and write ``train/loss`` for TensorBoard, where the agent sees the loss itself."""
+        """Drop curves that duplicate another one of similar name and equal values: a program may print ``Batch loss``
+        and write ``train/loss`` for TensorBoard, while the agent sees the loss itself."""
         witnesses, alike = [witness for witness, _ in told], dict[tuple[str, str], list[str]]()
         for name in found if len(found) > 1 else ():
             plain = next((cut for one in witnesses if (cut := name.removesuffix(f" ({one})")) != name), name)
             group, _, bare = plain.rpartition("/")
             if group and bare in found and found[name].minimum != found[name].maximum:
-                plain = bare  # ``data/n100`` beside the ``n100`` that is printed
+                plain = bare  # ``data/n100`` beside a printed ``n100``
             names = alike.setdefault(_measured(plain), [])
-            names.insert(0 if name == plain else len(names), name)  # the name without its witness is kept
+            names.insert(0 if name == plain else len(names), name)  # prefer the name without a witness
         for name in self._named_by_variables(found, told):
             alike[name, ""] = [*(one for one in found if one not in told[0][1]), name]
         kept = dict(found)
@@ -108,13 +111,13 @@ class JoinedCurves:
     def _named_by_variables(
         self, found: Mapping[str, SeriesView], told: Sequence[tuple[str, Mapping[str, SeriesView]]]
     ) -> list[str]:
-        """The losses of networks that take turns, which the agent calls as the program does, and not as it prints them:
-        ``errG`` beside ``Loss_G``."""
+        """Return the losses of networks that take turns, to be compared by values alone: the agent names them after the
+        program's variables, the output may not (``errG`` beside ``Loss_G``)."""
         own = [name for name in told[0][1] if name in found and "/" not in name and name not in ("loss", "lr")]
         return [name for name in own if not found[name].evaluation and _varies(found[name])] if len(told) > 1 else []
 
     def _of_the_program(self, view: SeriesView, *tellers: str) -> SeriesView:
-        """The curve that stands for two: what the agent has seen and the program tells too is the program's."""
+        """Return the curve that stands for two; its witness is the program if both it and the agent report it."""
         teller = next((one for one in tellers if one != view.told_by), "")
         if not view.told_by or not teller:
             return view
@@ -140,7 +143,7 @@ class JoinedCurves:
 
 
 def _measured(name: str) -> tuple[str, str]:
-    from ..formats.measures import quantity  # the first frame of a list need not wait for it
+    from ..formats.measures import quantity  # imported late: the first frame of a list does not need it
 
     on, what = quantity(name)
     for words in _OF_A_STEP:
@@ -149,12 +152,12 @@ def _measured(name: str) -> tuple[str, str]:
 
 
 def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
-    """Whether one of them has the values of the other, perhaps with fewer digits, wherever both have any."""
+    """True if the curves have the same values wherever both have one, perhaps with fewer digits in one of them."""
     if one.evaluation != other.evaluation:
         return False
     fewest = 1 if one.evaluation else _FEWEST_COMPARED
     if abs(one.count - other.count) <= 1 and abs(len(one.values) - len(other.values)) <= 1:
-        pairs = list(zip(one.values, other.values, strict=False))  # the newest may not have come to both
+        pairs = list(zip(one.values, other.values, strict=False))  # one of them may not have the newest value yet
         if _are_the_same(pairs, fewest):
             return True
     if one.axis != other.axis and not {one.axis, other.axis} <= _STEPS:
@@ -162,17 +165,18 @@ def _have_the_same_values(one: SeriesView, other: SeriesView) -> bool:
     fewer, more = sorted((one, other), key=lambda view: view.count)
     if _are_the_same(list(_at_the_same(fewer, more)), fewest):
         return True
-    # What is told before a step is made stands at the one before; a curve that hardly changes fits anywhere.
+    # Match regardless of step: a value reported before its step is made is placed at the previous one. A curve that
+    # hardly varies would match anything.
     return _varies(fewer) and _are_the_same(_nearest(fewer, more), _FEWEST_COMPARED)
 
 
 def _nearest(fewer: SeriesView, more: SeriesView) -> list[tuple[float, float]]:
-    """The different values of one, and of each the nearest of the other: one of two networks may be at rest while the
-    other one makes steps."""
+    """Pair each distinct value of one curve with the nearest value of the other, whatever their steps: one of two
+    networks may pause while the other makes steps. Empty if so many values would match anything."""
     known = sorted(filter(math.isfinite, more.values))
     apart = 10.0 ** -max(map(_decimals, known[:_MOST_COMPARED]), default=0)
     if not known or len(known) * apart > _CHANCE * (known[-1] - known[0]):
-        return []  # one of so many would be near any value
+        return []  # with so many values, one would be near anything
     return [
         (value, min(known[max(0, place - 1) : place + 1], key=lambda one: abs(one - value)))
         for value in dict.fromkeys(filter(math.isfinite, fewer.values))
@@ -191,7 +195,7 @@ def _are_the_same(pairs: list[tuple[float, float]], fewest: int) -> bool:
     decimals = min((max(map(_decimals, column)) for column in zip(*pairs, strict=True)), default=None)
     if decimals is None:
         return False
-    # Few decimals may be those of round numbers, and not all that is printed.
+    # Few decimals may come from round values, not from the precision of the output.
     share = math.inf if decimals >= _ENOUGH_DECIMALS else _NEAR
     return all(
         abs(mine - theirs) <= max(min(0.51 * 10.0**-decimals, share * abs(theirs)), 1e-6 * abs(theirs))
@@ -213,7 +217,7 @@ def _decimals(value: float) -> int:
 def _told_apart(
     told: Sequence[tuple[str, Mapping[str, SeriesView]]],
 ) -> Sequence[tuple[str, Mapping[str, SeriesView]]]:
-    """With the losses of several networks that the agent sees beside what the program prints under the same names."""
+    """Add ``(agent)`` to the names of losses of several networks that both the agent and the program report."""
     (own, seen), *others = told
     if own != "agent":
         return told
@@ -225,9 +229,9 @@ def _told_apart(
 
 
 def _shows_more_of(printed: SeriesView | None, seen: SeriesView | None) -> bool:
-    """Whether one witness's curve stands in for another's with few points, of the loss or the learning rate.
+    """True if ``printed``, a loss or learning rate, has so few points that ``seen`` should replace it.
 
-    It must be of the same quantity: the agent may see the sum over a batch where the program prints the mean.
+    Both must be the same quantity: the agent may see the sum over a batch where the program prints the mean.
     """
     if printed is None or seen is None or not 0 < printed.count < _FEW_POINTS:
         return False

@@ -1,4 +1,4 @@
-"""What a run records line by line: its events, and for the list the lowest and highest value of every metric."""
+"""Read what a run records line by line: its events and, for the list, the lowest and highest value of every metric."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .files import parse_lines
 
 MOST_EVENTS, MOST_TEXTS = 500, 100
 EVENT_FIELDS = ("time", "attempt", "event", "text")
-"""What every event has; the rest are its details."""
+"""Fields of every event; all others are its details."""
 CAPACITY = 64
-"""Buckets per metric, some of which a resumed attempt may measure again."""
+"""Buckets per metric. More than one is needed because a resumed attempt may measure some of them again."""
 Extremes = Mapping[str, tuple[float | None, float | None]]
 
 
 class EventReader:
-    """Follows the file and keeps the newest events; nothing is opened before the first read.
+    """Follows ``events.jsonl`` and keeps the newest events; nothing is opened before the first read.
 
-    Texts that the training logs are counted separately: they must not push out what has happened.
+    Texts that the training logs are counted separately, so that they cannot push out other events.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,13 +33,13 @@ class EventReader:
 
     @property
     def events(self) -> tuple[RunEvent, ...]:
-        """Events and texts, in the order of their times."""
+        """Events and texts, in order of time."""
         if not self._texts:
             return tuple(self._happened)
         return tuple(sorted((*self._happened, *self._texts), key=lambda one: one.time))
 
     def read(self) -> None:
-        """Take in what was added."""
+        """Read the events that were added."""
         self._tail = self._tail or LineTail(self._path)
         growth = self._tail.read()
         while growth.data or growth.restarted:
@@ -62,7 +62,7 @@ class EventReader:
 
 
 class ExtremesReader:
-    """Follows ``metrics.jsonl``; reports nothing before all of it has been read."""
+    """Follows ``metrics.jsonl`` for the extremes of each metric, which are known once all of it has been read."""
 
     def __init__(self, path: Path) -> None:
         self._tail = LineTail(path)
@@ -72,18 +72,18 @@ class ExtremesReader:
 
     @property
     def pending_bytes(self) -> int:
-        """How much is still unread."""
+        """How many bytes are still unread."""
         return 0 if self.complete else self._tail.unread_bytes
 
     @property
     def found(self) -> Extremes:
-        """By name; a metric that was never finite has none."""
+        """The lowest and highest value by metric; a metric that was never finite has none."""
         if self.complete and self._store is not None:
             self._told = self._store.extremes()
         return self._told
 
     def read(self, budget: Budget) -> None:
-        """Read on; once everything has been read, only what was added since."""
+        """Read on; once everything has been read, read only what was added since."""
         while self._store is not None:
             growth = self._tail.read(SLICE_BYTES)
             if growth.restarted:
@@ -95,6 +95,6 @@ class ExtremesReader:
                 return
 
     def rest(self) -> None:
-        """Nothing more will come: keep only what was found."""
+        """Keep only what was found, when nothing more will be added."""
         if self.complete:
             self._told, self._store = self.found, None

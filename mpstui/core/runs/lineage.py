@@ -1,4 +1,4 @@
-"""The curves of a branch, preceded by those of the run it left: what that one measured up to the branching step."""
+"""Precede the curves of a branch by those of the run it left: what that run measured up to the branching step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .reader import RunReader
 
 _SECONDS = 0.05
-"""How long one look may read the other run, until all of it has been read."""
+"""How long each look may spend on reading the other run, until all of it has been read."""
 
 
 class Lineage:
-    """Reads the parent once; nothing is shown of a parent that is gone."""
+    """Reads the parent run once; of a parent that is gone, nothing is shown."""
 
     def __init__(self, branch: Branch, parent: RunReader) -> None:
         self._branch, self._parent = branch, parent
@@ -27,7 +27,7 @@ class Lineage:
         self._made: dict[str, tuple[SeriesView, SeriesView]] = {}
 
     def behind(self, curves: Mapping[str, SeriesView]) -> dict[str, SeriesView]:
-        """The curves, each preceded by the parent's; the very same objects as long as the curves are."""
+        """Return the curves, each preceded by the parent's; unchanged curves give the very same objects as before."""
         if self._pieces is None:
             self._read()
         found = {}
@@ -62,7 +62,7 @@ def _until(view: SeriesView, step: int) -> Piece | None:
 
 
 def lineage_of(branch: Branch, child: RunReader) -> Lineage:
-    """For a run that branched off another one of the same home."""
+    """Return the lineage of a run that branched off another one in the same home."""
     from .reader import RunReader
 
     return Lineage(branch, RunReader(RunDir(child.run.path.parent / branch.run), child.machine))

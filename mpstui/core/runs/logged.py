@@ -1,7 +1,7 @@
-"""One image or text of a run as a terminal shows it: which one is meant, and its pixels in a box, in a few colours.
+"""Find one logged image or text of a run and prepare it for a terminal: an image's pixels fit a box, in a few colours.
 
-Everything a screen wants to know about them is one question with one answer of bounded size, so that it can be asked
-over a connection.
+All that a screen wants to know is one question with one answer of bounded size, so that it can be asked over a
+connection.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ class Wanted(NamedTuple):
     """Which image or text to show, and how large."""
 
     name: str = ""
-    """Empty: the name of the newest image, or if there is none, of the newest text."""
+    """Empty: the name of the newest image or, if there is none, of the newest text."""
     is_text: bool = False
     after: int | None = None
-    """The number of the item, of that name, from which ``by`` counts; None: the newest."""
+    """The number of the item of that name from which ``by`` counts; None: the newest."""
     by: int = 0
+    """How many items of that name to move on from there."""
     step: float | None = None
-    """Instead: the last one logged up to this step, else the first."""
+    """Used instead of ``after`` and ``by``: the last item logged up to this step, else the first."""
     pattern: str = ""
-    """Only texts that contain this regular expression, or whose names do; without capitals it ignores case."""
+    """Only items whose name or text matches this regular expression; without capitals it ignores case."""
     box: tuple[int, int] = (0, 0)
-    """Pixels; empty: none are needed."""
+    """Maximum width and height in pixels; zero if no pixels are needed."""
     ground: Colour = (0, 0, 0)
     """The background behind transparent pixels."""
 
@@ -43,25 +44,25 @@ class Shelf(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """One item that a run has logged, and which others there are."""
+    """One item that a run has logged, and what other items there are."""
 
     shelves: tuple[Shelf, ...] = ()
     """In the order of their first items, images before texts."""
     place: int = 0
-    """Its position among those of its name, from 0."""
+    """The item's position among those of its name, from 0."""
     item: Item | None = None
-    """None: there is none."""
+    """None: no item was found."""
     kind: str = ""
     """``png`` or ``jpeg``; empty: it is a text, or could not be read."""
     size: tuple[int, int] = (0, 0)
-    """In pixels, as stored."""
+    """Width and height in pixels, as stored."""
     pixels: Paletted | None = None
     why_not: str = ""
     """Why there are no pixels."""
 
 
 def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
-    """Find what is wanted and read it; whatever an image contains, the result is pixels or a reason.
+    """Find what is wanted and read it. Whatever an image contains, the result has its pixels or says why not.
 
     Raises:
         PatternMistake: the pattern is invalid.
@@ -78,7 +79,7 @@ def seen_item(gallery: Gallery, wanted: Wanted) -> Seen:
 
 
 def _named(gallery: Gallery, pattern: str) -> dict[tuple[str, bool], list[Item]]:
-    """Everything that matches, by name and whether it is text."""
+    """Return the items that match the pattern, by name and whether they are texts."""
     named: dict[tuple[str, bool], list[Item]] = {}
     wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
     for one in gallery.items():
@@ -108,6 +109,6 @@ def _place(of: Sequence[Item], wanted: Wanted) -> int:
     if wanted.step is not None:
         return max([at for at, one in enumerate(of) if (one.step or 0) <= wanted.step], default=0)
     start = len(of) - 1
-    if wanted.after is not None:  # it may have been thinned out meanwhile
+    if wanted.after is not None:  # that item may have been thinned out meanwhile
         start = max([at for at, one in enumerate(of) if one.number <= wanted.after], default=0)
     return max(0, min(len(of) - 1, start + wanted.by))
