@@ -1,4 +1,4 @@
-"""The checkpoints of a run: files, sizes, steps, the best one, and whether they are complete."""
+"""Find the checkpoints of a run: their files, sizes and steps, which is the best, and whether they are complete."""
 
 from __future__ import annotations
 
@@ -25,34 +25,34 @@ if TYPE_CHECKING:
 
 MOST_CHECKPOINTS = 300
 _MOST_QUESTIONS = 12
-"""How often to ask whose a new file is: the run that has just written it reports it a moment later."""
+"""How many times to ask which run wrote a new file: a run reports a checkpoint only a moment after writing it."""
 LOOK_SECONDS = 5.0
 _LATE_SECONDS = 2.0
-"""So much later than its report a file may seem to be written: another machine's clock, the rounding of its time."""
+"""A file may seem written this much later than it was reported: clocks of machines differ, file times are rounded."""
 _STEP = re.compile(r"(?:step|iter|iteration)s?[=_.-]?(\d+)", re.IGNORECASE)
 _STEP_OF_FOLDER = re.compile(r"(?:step|iter|iteration|checkpoint|ckpt)s?[=_.-]?(\d+)", re.IGNORECASE)
 _BESIDE_A_STEP = ("trainer_state.json", "random_states_", "scheduler.")
-"""Files in folders written by transformers and accelerate: their numbers are steps, those of others may be epochs."""
+"""Files in checkpoint folders of transformers and accelerate, which count steps; other folders may count epochs."""
 _TEMPORARY = re.compile(r"^\.|\.(?:tmp|temp|part|partial|incomplete)(?:\.|$)", re.IGNORECASE)
 _ZIP_START, _ZIP_END, _ZIP_END_BYTES = b"PK\x03\x04", b"PK\x05\x06", 22
 
 
 class CheckpointScanner:
-    """Finds the checkpoints of one run; each is looked into once."""
+    """Finds the checkpoints of one run; each is examined only once, unless it changes."""
 
     def __init__(self) -> None:
         self._contents: dict[tuple[str, int, int], tuple[bool, str | None]] = {}
-        """By path, size and time: whether it is complete, and the run it says it belongs to."""
+        """By path, size and time: whether the checkpoint is complete, and the run named in it."""
         self._tensors: dict[tuple[str, int, float], Health | None] = {}
         self._strangers: tuple[Checkpoint, ...] = ()
-        """Checkpoints found by the last scan that this run has not reported, or that changed after it did."""
+        """Checkpoints found by the last scan that this run has not reported, or that changed since it did."""
         self._claims: dict[tuple[Path, float], Claim] = {}
         self._questions = 0
 
     def of_run(
         self, run: Path, seen: RunWitnesses, numbers: Numbers, events: Iterable[RunEvent]
     ) -> tuple[Checkpoint, ...]:
-        """The checkpoints of a run directory, newest first; those of a loss that is not finite are looked into."""
+        """Return the checkpoints of a run directory, newest first, checked for NaN if its loss was ever not finite."""
         newest = numbers.checkpoint
         template = seen.spec.launch if seen.spec else None
         if seen.status is not None and seen.status.template:
@@ -61,7 +61,7 @@ class CheckpointScanner:
         folders = (run, Path(template.cwd)) if template else (run,)
         events = tuple(events)
         said = _told(events) or dict.fromkeys(told(run / "events.jsonl"), False)
-        if newest is not None and Path(newest.path).is_absolute():  # its event comes with the next step
+        if newest is not None and Path(newest.path).is_absolute():  # its event may not have been written yet
             said.setdefault(Path(newest.path), False)
         pattern, steps = template.checkpoints if template else None, steps_told(newest, events)
         found = self.scan(pattern, folders, steps, said)
@@ -71,7 +71,7 @@ class CheckpointScanner:
         return self._with_nan(found) if diverged else found
 
     def _with_nan(self, found: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
-        """Mark those that hold NaN, down to the newest finite one, from which a new attempt would begin."""
+        """Mark those that hold NaN, back to the newest finite one, from which a new attempt would begin."""
         from ...wire.tensors import health, newest_finite  # only for trainings that diverged
 
         keys = {one.path: (str(one.path), one.size_bytes, one.time) for one in found if one.complete}
@@ -87,14 +87,15 @@ class CheckpointScanner:
     def _with_owners(
         self, run: RunDir, template: LaunchTemplate, found: tuple[Checkpoint, ...], told_at: Mapping[Path, float]
     ) -> tuple[Checkpoint, ...]:
-        """Add the other run that has written a file, or may have.
+        """Add to each checkpoint the other run that has written it, or may have.
 
         Args:
-            told_at: when this run last reported each: a file that has changed since may be another's by now.
+            told_at: when this run last reported each; a file that has changed since then may be another run's.
         """
         strangers = tuple(one for one in found if one.owner is None and one.time > told_at.get(one.path, 0.0))
         self._questions = self._questions + 1 if strangers == self._strangers else 0
-        # What has just been written over is told of by the next look: the records of all runs are not read for that.
+        # This run will have reported a file it has just overwritten by the next look: until then, do not read the
+        # records of all runs for it.
         asked = [one for one in strangers if self._questions or one.path not in told_at]
         if asked and self._questions < _MOST_QUESTIONS:
             owners = Owners(run, template, since=min(one.time for one in asked))
@@ -110,13 +111,13 @@ class CheckpointScanner:
         steps: Mapping[str, int],
         said: Mapping[Path, bool] | None = None,
     ) -> tuple[Checkpoint, ...]:
-        """Checkpoints, newest first.
+        """Return the checkpoints, newest first.
 
         Args:
             pattern: glob, absolute or relative to the first folder that has a match.
-            steps: from heartbeats and events: step by path. Where there is no such file (the run was copied here), it
-                counts for one of that name.
-            said: checkpoints that the training has reported, and whether they are the best.
+            steps: step by path, from heartbeats and events. If there is no such file (the run was copied here), the
+                step applies to a file of the same name.
+            said: checkpoints that the training has reported, and whether each is the best.
         """
         said = said or {}
         paths = next((paths for folder in folders if (paths := _matches(folder, pattern))), [])
@@ -129,10 +130,10 @@ class CheckpointScanner:
     def _examined(
         self, path: Path, step: int | None, said: Mapping[Path, bool]
     ) -> tuple[os.stat_result, Checkpoint] | None:
-        """What a path holds; None if it is gone.
+        """Return the status and the checkpoint at a path; None if it is gone.
 
         Args:
-            step: the one that was told of it, else its name tells.
+            step: the reported one; if None, it is taken from the name.
         """
         try:
             found, is_file = path.stat(), path.is_file()
@@ -171,13 +172,13 @@ def _claimed(one: Checkpoint, claim: Claim | None) -> Checkpoint:
 
 
 def _of_its_step(one: Checkpoint, told_at: float | None) -> Checkpoint:
-    """Without the step that was reported of a file that has been written anew since: its report is on the way."""
+    """Drop the reported step if the file has been overwritten since: the new report is still to come."""
     is_newer = told_at is not None and one.time > told_at + _LATE_SECONDS
     return one._replace(step=step_of(one.path.name)) if is_newer else one
 
 
 def _told_at(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[Path, float]:
-    """When a training last reported each of its checkpoints, Unix seconds."""
+    """Return when a training last reported each of its checkpoints, in Unix seconds."""
     found = dict[Path, float]()
     for event in events:
         path = event.details.get("path")
@@ -189,7 +190,7 @@ def _told_at(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[
 
 
 def _without_backups(seen: Iterable[tuple[os.stat_result, Checkpoint]]) -> list[Checkpoint]:
-    """One of those that have the same name, size and time, the one that is longest there: trackers copy into stores."""
+    """Keep only the oldest of those with the same name, size and time: trackers copy checkpoints into their stores."""
     first: dict[tuple[str, int, int], tuple[int, Checkpoint]] = {}
     for found, one in seen:
         alike = one.path.name, one.size_bytes, found.st_mtime_ns
@@ -200,7 +201,7 @@ def _without_backups(seen: Iterable[tuple[os.stat_result, Checkpoint]]) -> list[
 
 
 def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dict[str, int]:
-    """What a heartbeat and the events say about checkpoints: step by path."""
+    """Return the step of each checkpoint that a heartbeat or the events name, by path."""
     steps = {newest.path: newest.step} if newest is not None and newest.step is not None else {}
     for event in events:
         path, step = event.details.get("path"), event.details.get("step")
@@ -210,7 +211,10 @@ def steps_told(newest: CheckpointNote | None, events: Iterable[RunEvent]) -> dic
 
 
 def _told(events: Iterable[RunEvent]) -> dict[Path, bool]:
-    """Checkpoints that a training has reported, wherever they are; of those called the best, only the last one is."""
+    """Return the checkpoints that a training has reported, wherever they are, and whether each is the best.
+
+    Of several reported as the best, only the last one counts.
+    """
     found: dict[Path, bool] = {}
     for event in events:
         path = event.details.get("path")
@@ -222,18 +226,18 @@ def _told(events: Iterable[RunEvent]) -> dict[Path, bool]:
 
 
 def step_of(name: str, *, folder: bool = False) -> int | None:
-    """The step in a name: ``step_1200.pt``, or if ``folder``, ``checkpoint-500`` (transformers).
+    """Return the step in a name: ``step_1200.pt`` or, if ``folder``, ``checkpoint-500`` (transformers).
 
-    An epoch is not a step, and ``checkpoint-7.pth.tar`` (timm) counts epochs: without a word for steps it is unknown.
+    Without a word for steps it is unknown: the number in ``checkpoint-7.pth.tar`` (timm) is an epoch.
     """
     found = (_STEP_OF_FOLDER if folder else _STEP).findall(name)
     return int(found[-1]) if found else None
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file that begins like a zip (every ``torch.save`` since 1.6 does) also ends like one.
+    """True if a file that begins like a zip archive (as ``torch.save`` has written since 1.6) also ends like one.
 
-    A file in another format is assumed to be complete: there is no cheap way to tell.
+    A file in another format is taken as complete unless it is empty: there is no cheap way to tell.
     """
     try:
         with storage.open_file(path) as file:
@@ -251,7 +255,7 @@ def _matches(folder: Path, pattern: str | None) -> list[Path]:
 
 
 def _newest(paths: Collection[Path]) -> list[Path]:
-    """As many as are looked into, those that were written last."""
+    """Return the most recently written paths, at most ``MOST_CHECKPOINTS``."""
     if len(paths) <= MOST_CHECKPOINTS:
         return list(paths)
     return nlargest(MOST_CHECKPOINTS, paths, key=lambda path: storage.stamp(path) or (0, 0, 0))

@@ -1,4 +1,4 @@
-"""The settings that a training reports: ``report.config`` keeps them beside each attempt."""
+"""The settings that a training reports with ``report.config``, which are kept with each attempt."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..formats.told import flattened
 
 
 def settings_in(found: Mapping[str, Any]) -> Mapping[str, str]:
-    """By name, nested ones by all of their names (``optimizer.lr``); secrets masked, at most 500."""
+    """Return at most 500 settings by name, nested ones by dotted names (``optimizer.lr``), with secrets masked."""
     return masked(flattened("", dict(found)))
 
 
 def settings_before(run: RunDir, attempt: int) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """What earlier attempts reported, the newest first, each with its number; those without a report are left out."""
+    """Yield the number and the settings of each earlier attempt that reported any, the newest first."""
     for number in reversed([one for one in run.attempt_numbers() if one < attempt]):
         try:
             found = storage.read_json(run.attempt(number).config)

@@ -1,6 +1,7 @@
 """Everything known about a run besides its numbers, in sections: code, arguments, environment, machine, data, attempts.
 
-Reads small files: call it from a worker. The screen's page (``i``), `mpstui show` and the report are made from it.
+The details page of the screen (``i``), `mpstui show` and the report show these. Reads small files: call it from a
+worker.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ MOST_ATTEMPTS = 50
 
 
 class Section(NamedTuple):
-    """A heading, and what stands below it."""
+    """A heading and what is shown below it."""
 
     title: str
     pairs: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()
-    """Lines to be shown unchanged: of a diff, or a command."""
+    """Lines to show unchanged: a diff or a command."""
 
 
 def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
-    """The sections that have something to say; secrets are masked in all of them."""
+    """Return the sections that are not empty; secrets are masked in all of them."""
     run = RunDir(snapshot.dir)
     ours = snapshot.is_ours
     launch = storage.read_or_none(LaunchRecord, run.attempt(snapshot.attempt).launch) if ours else None
     origin = provenance(snapshot)
     env, words = shaping(snapshot.env), arguments_in(snapshot.argv)
-    # What has only a position among the words is shown in the command below.
+    # Arguments without a name are shown only in the command below.
     named = {name: value for name, value in named_settings(snapshot).items() if name not in env}
     said = {name: value for name, value in named.items() if name in snapshot.settings and name not in words}
     arguments = tuple(item for item in named.items() if item[0] not in said)
@@ -58,21 +59,21 @@ def details(snapshot: RunSnapshot) -> tuple[Section, ...]:
 
 
 def provenance(snapshot: RunSnapshot) -> Provenance | None:
-    """What it was launched from; None if an older mpstui, or somebody else, started it."""
+    """Return what the run was launched from; None if an older mpstui or another program started it."""
     if not snapshot.is_ours:
         return None
     return storage.read_or_none(Provenance, RunDir(snapshot.dir).provenance)
 
 
 def begun_in(snapshot: RunSnapshot) -> str | None:
-    """The folder in which its newest attempt was started; None if mpstui did not start it, or not yet."""
+    """Return the folder in which its newest attempt was started; None if mpstui has not (yet) started it."""
     folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
     launch = storage.read_or_none(LaunchRecord, folder.launch) if snapshot.is_ours else None
     return launch.cwd if launch is not None else None
 
 
 def code_sentence(origin: Provenance) -> str:
-    """``1f3a9c2b5d10 on main, 2 files changed``; empty if the program was in no repository."""
+    """Return ``1f3a9c2b5d10 on main, 2 files changed``; empty if the program was not in a repository."""
     if origin.commit is None and origin.branch is None:
         return ""
     at = origin.commit[:12] if origin.commit else "no commit yet"
@@ -149,7 +150,8 @@ def _machine(
 
 
 def _attempts(snapshot: RunSnapshot, run: RunDir) -> Iterator[tuple[str, str]]:
-    """When each began and why, how it ended, where its output is, and which settings differed from the newest's."""
+    """Yield when each attempt began and why, how it ended, where its output is, and the settings in which it differed
+    from the newest."""
     told = dict(settings_before(run, snapshot.attempt))
     for number in reversed(run.attempt_numbers()[-MOST_ATTEMPTS:]):
         folder = run.attempt(number)

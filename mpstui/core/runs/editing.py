@@ -1,4 +1,4 @@
-"""Changing a small record that several people may change at once: each waits for the other, and neither is lost."""
+"""Change a small record that several people may edit at once: edits wait for each other, and none is lost."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..model.errors import OperationError
 from ..model.home import HINT_OWN
 
 PATIENCE_SECONDS = 10.0
-"""Whoever is changing it may be writing to a slow disk, or be one of many."""
+"""How long to wait for others that are changing the record: the disk may be slow, or there may be many of them."""
 Edited = TypeVar("Edited")
 
 
 def edited(
     what: str, place: Path, edit: Callable[[], Edited], *, folders: tuple[Path, ...], busy: type[OSError]
 ) -> Edited:
-    """What ``edit`` returns, tried again while it raises ``busy``.
+    """Call ``edit``, repeatedly while it raises ``busy``, and return its result.
 
     Args:
-        what: is changed, in words.
-        place: its file.
-        folders: that nobody else may be able to write to.
+        what: what is changed, in words for an error.
+        place: the file.
+        folders: folders that only this user may be able to write to.
 
     Raises:
-        OperationError: it could not be changed; what was there before still is.
+        OperationError: the record could not be changed; it is as it was before.
     """
     if why := distrust_of_any(*folders, strict=True):
         raise OperationError(f"{what} cannot be changed: {why}", HINT_OWN)

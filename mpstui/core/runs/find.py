@@ -1,4 +1,4 @@
-"""Which run a user means: by an id or unambiguous words of one, by a name, or by a profile (its newest run)."""
+"""Find the run that a user means: by its id or an unambiguous part of it, its name, or its profile (the newest run)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..model.home import Home
 
 MOST_CANDIDATES = 8
 _SPECS_READ = 200
-"""Names are in the specs: this many of the newest are read if an id's slug does not tell."""
+"""How many of the newest runs are read for their names and profiles, where the slug in an id does not tell."""
 _SHORTEST_PART = 3
 
 
 def is_path(word: str) -> bool:
-    """Whether a word that may name a run is meant as a path: it has a slash, or is a folder's own sign."""
+    """True if a word that may name a run is meant as a path: it contains a slash, or is ``.`` or ``..``."""
     return "/" in word or word in (".", "..")
 
 
@@ -32,22 +32,22 @@ class NoSuchRun(UsageError):
 
 
 def find_run(home: Home, name: str) -> RunDir:
-    """The run that ``name`` means, of several of one name the newest.
+    """Return the run that ``name`` means; of several with the same name, the newest.
 
     Raises:
-        UsageError: there is none, or several ids or names are like that; the candidates are listed.
+        UsageError: there is none, or it is ambiguous between several ids or names, which are listed.
     """
     return find_runs(home, name)[0]
 
 
 def find_runs(home: Home, name: str) -> list[RunDir]:
-    """The run that ``name`` means, or all that have this name or profile, the newest first.
+    """Return the run that ``name`` means, or all that have this name or profile, newest first.
 
     Raises:
-        UsageError: as of :func:`find_run`.
+        UsageError: as for :func:`find_run`.
     """
     if name.isprintable() and "/" not in name and not name.startswith("."):
-        there = storage.stat_of(home.runs / name) if name else None  # no need to search a list of ten thousand
+        there = storage.stat_of(home.runs / name) if name else None  # saves searching through ten thousand runs
         if there is not None and stat.S_ISDIR(there.st_mode):
             return [RunDir(home.runs / name)]
     found = run_dirs(home.runs) if name else []
@@ -69,9 +69,10 @@ def _only(found: list[RunDir], else_said: str) -> list[RunDir]:
 
 
 def _is_part(word: str, run: RunDir) -> bool:
-    """Whether it is a whole part of an id between hyphens, or a name as a narrow list cuts it: ``CIFAR-10 …seed=3``.
+    """True if ``word`` is a whole hyphen-separated part of an id, or a name as a narrow list cuts it:
+    ``CIFAR-10 …seed=3``.
 
-    Parts of words do not count: whoever stops ``net``, which was removed, does not mean ``resnet``.
+    Parts of words do not count: a user who stops ``net``, which was removed, does not mean ``resnet``.
     """
     if "…" not in word:
         return f"-{word.casefold()}-" in f"-{run.run.casefold()}-"
@@ -90,7 +91,7 @@ def _no_such_run(home: Home, name: str) -> NoSuchRun:
     if not found:
         none = "no run was ever launched here; see `mpstui profiles`, and --host for those of other machines"
         return NoSuchRun(name, sentence, elsewhere or none)
-    from difflib import get_close_matches  # only for a mistyped name; every list of runs imports this module
+    from difflib import get_close_matches  # imported late: every list of runs imports this module
 
     words = dict.fromkeys(run_name(run) or run.run for run in found[:_SPECS_READ])
     close = get_close_matches(name, [*words, *(run.run for run in found)], n=3)
@@ -99,7 +100,7 @@ def _no_such_run(home: Home, name: str) -> NoSuchRun:
 
 
 def run_name(run: RunDir) -> str | None:
-    """What a run is called; None if nobody named it and its spec cannot be read."""
+    """Return the name of a run; None if the user gave it none and its spec cannot be read."""
     return labels.read(run).name or _told_by_spec(run, "name")
 
 
@@ -113,7 +114,7 @@ def _told_by_spec(run: RunDir, key: str) -> str | None:
 
 
 def _named(found: list[RunDir], name: str) -> list[RunDir]:
-    """The runs of that name; if no run was renamed, the slugs in the ids save reading most specs."""
+    """Return the runs of that name. The slugs in the ids save reading most specs."""
     wanted, named = name.casefold(), list[RunDir]()
     for place, run in enumerate(found):
         given = labels.read(run).name if place < _SPECS_READ else ""
@@ -123,10 +124,10 @@ def _named(found: list[RunDir], name: str) -> list[RunDir]:
 
 
 def _of_one_name(found: list[RunDir], name: str) -> list[RunDir]:
-    """The runs whose names begin like that, if they all have the same name.
+    """Return the runs whose names begin with ``name``, if they all have the same name.
 
     Raises:
-        UsageError: several names begin like that.
+        UsageError: several different names begin with it.
     """
     alike = [run for run in found if _slug_of(run).startswith(slug(name))]
     names = {run_name(run): run for run in reversed(alike[:_SPECS_READ])}
@@ -136,7 +137,7 @@ def _of_one_name(found: list[RunDir], name: str) -> list[RunDir]:
 
 
 def _slug_of(run: RunDir) -> str:
-    """The part of an id after its date and time."""
+    """Return the part of an id after its date and time."""
     return run.run.partition("-")[2].partition("-")[2]
 
 

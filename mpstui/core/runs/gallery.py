@@ -1,4 +1,4 @@
-"""What a run has logged besides numbers, wherever it lies: with our own records, or in other programs' files."""
+"""The images and texts that a run has logged, whether stored with our own records or in other programs' files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Item(NamedTuple):
     attempt: int
     time: Moment
     number: int
-    """Higher than those of everything of its kind logged before."""
+    """A number that increases with every image, or text, that the run logs."""
     bytes: int
     file: str = ""
     """For an image: its name in the folder of images, or the path of the file that contains it."""
     offset: int = 0
-    """Where in that file it begins."""
+    """Where the image begins in that file, in bytes."""
     text: str | None = None
 
 
@@ -38,10 +38,10 @@ class Gallery(Protocol):
     """The images and texts of one run."""
 
     def items(self) -> Sequence[Item]:
-        """Images before texts; those of the same name in the order of their steps."""
+        """Return all items, images before texts; those of the same name are in the order of their steps."""
 
     def path(self, item: Item) -> Path:
-        """The file that contains an image."""
+        """Return the file that contains an image."""
 
     def image(self, item: Item) -> Image:
         """Read one of the images.
@@ -52,12 +52,12 @@ class Gallery(Protocol):
 
 
 def gallery_of(snapshot: RunSnapshot) -> Gallery:
-    """Where the images and texts of a run are."""
+    """Return the gallery of a run."""
     return OwnGallery(RunDir(snapshot.dir)) if snapshot.is_ours else KeptGallery(snapshot.kept)
 
 
 class OwnGallery:
-    """For a run of ours: files in a folder, and lines among its events."""
+    """The gallery of a run started by mpstui: image files in a folder, and texts among its events."""
 
     def __init__(self, run: RunDir) -> None:
         self._run = run
@@ -74,7 +74,7 @@ class OwnGallery:
 
 
 class KeptGallery:
-    """For somebody else's run: what the readers of its files have found."""
+    """The gallery of a foreign run: what the readers of its files have found."""
 
     def __init__(self, kept: Sequence[Kept]) -> None:
         self._kept = kept
@@ -92,7 +92,7 @@ class KeptGallery:
 
 
 def image_at(path: Path, offset: int, size: int) -> Image:
-    """A part of a file, or all of it if ``offset`` is 0; raises like :meth:`Gallery.image`."""
+    """Read an image from part of a file, or from all of it if ``offset`` is 0; raises like :meth:`Gallery.image`."""
     if not offset:
         return image_in(storage.read_bytes(path, MOST_BYTES))
     if size > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""A watch on the folder of runs, which hints at changes in it."""
+"""Watch the folder of runs for hints at what has changed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 from threading import Event
 
 CHECK_SECONDS = 1.0
-"""Between two checks for new events, and for whether the watched folder is still the same: each costs two wake-ups.
-The wait is here, where ``stop`` ends it: nothing ends a sleep in the native code, and leaving would wait for it.
+"""Interval between checks for new events, and for whether the watched folder is still the same; each costs two
+wake-ups. The wait is in Python, where ``stop`` ends it: a sleep in native code cannot be ended and would delay exit.
 """
 STEP_MILLISECONDS, DEBOUNCE_MILLISECONDS = 30, 60
-"""Changes that come together are reported together: once a step brings none, or so long after the first at most."""
+"""Changes are reported together, once a step brings no more of them, or at the latest this long after the first."""
 MOST_PATIENCE_SECONDS = 30.0
 HintReport = Callable[[frozenset[str]], None]
 
 
 class RunsWatcher:
-    """Watches ``root`` as long as :meth:`run` runs, only as a hint: polling finds the same, a little later.
+    """Watches ``root`` while :meth:`run` runs, only for hints: polling finds the same changes a little later.
 
-    It cannot be more than a hint. On macOS FSEvents does not report appends to a file that stays open
+    Hints cannot be relied on. On macOS FSEvents does not report appends to a file that stays open
     (notify-rs/notify#240), a watched root that is deleted and recreated stays silent for ever, new folders may fill
-    before they are watched, and one file name that is not UTF-8 ends the watch with an error.
+    before they are watched, and a single file name that is not UTF-8 ends the watch with an error.
     """
 
     def __init__(self, root: Path, report: HintReport) -> None:
@@ -32,7 +32,7 @@ class RunsWatcher:
         self._report = report
 
     def run(self, stop: Event) -> None:
-        """Report the names of runs in which something changed, until ``stop``; never raises."""
+        """Report the names of runs in which something changed, until ``stop`` is set; never raises."""
         patience = CHECK_SECONDS
         while not stop.is_set():
             identity = _identity(self.root)
@@ -43,15 +43,15 @@ class RunsWatcher:
             try:
                 self._watch(stop, identity)
                 patience = CHECK_SECONDS
-            except Exception as error:  # noqa: BLE001 - the watch is native code and a luxury: polling goes on without
+            except Exception as error:  # noqa: BLE001 - native code, and optional: polling goes on without it
                 self.error = f"no hints from the file system: {error}"
                 stop.wait(patience)
                 patience = min(2 * patience, MOST_PATIENCE_SECONDS)
-            # Nobody saw what happened between two watches: everything may have changed.
+            # Changes between two watches go unseen: report everything.
             self._report(frozenset(run_names(self.root)))
 
     def _watch(self, stop: Event, identity: tuple[int, int]) -> None:
-        """Watch until ``stop``, or until the folder is another one."""
+        """Watch until ``stop`` is set or the folder is replaced by another one."""
         import watchfiles
 
         for changes in watchfiles.watch(
@@ -73,8 +73,8 @@ class RunsWatcher:
 
 
 def changed_runs(root: Path, paths: Iterable[str]) -> frozenset[str]:
-    """The runs that these paths belong to; temporary files of atomic writes are ignored."""
-    prefix = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a path object a change is what costs
+    """Return the names of the runs that these paths belong to, ignoring temporary files of atomic writes."""
+    prefix = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a path object for each change is too slow
     plain = os.path.join(root, "")  # noqa: PTH118
     names = set()
     for path in paths:
@@ -85,7 +85,7 @@ def changed_runs(root: Path, paths: Iterable[str]) -> frozenset[str]:
 
 
 def run_names(root: Path) -> list[str]:
-    """Every name under ``root``."""
+    """Return the name of every entry in ``root``."""
     try:
         return [entry.name for entry in root.iterdir()]
     except OSError:

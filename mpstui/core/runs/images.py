@@ -1,4 +1,4 @@
-"""Images that a training has logged (``report.image``): the list, and single ones; nothing in a file is trusted."""
+"""List and read the images that a training has logged (``report.image``). Nothing in a file is trusted."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ..model.moment import Moment
 
 MOST_LISTED = 5000
 IMAGE_SECONDS = 1.0
-"""Between two checks for new images."""
+"""Interval between checks for new images."""
 _MOMENT_NS = 2_000_000_000
 MOST_BYTES = 8 << 20
 MOST_SIDE = 8192
-"""Pixels. No training logs larger images."""
+"""Maximum width and height in pixels; no training logs larger images."""
 _FILE = re.compile(r"(?P<number>\d{1,9})-(?P<attempt>\d{1,6})-(?P<step>-?\d{1,18}|x)-(?P<name>[^/\0]+)\.(?:png|jpg)")
 _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _NEEDED = (b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS")
@@ -29,7 +29,7 @@ _SCAN_OF_JPEG = 0xDA
 
 
 class Logged(NamedTuple):
-    """One image of a run."""
+    """One logged image of a run."""
 
     name: str
     step: int | None
@@ -37,12 +37,12 @@ class Logged(NamedTuple):
     attempt: int
     time: Moment
     file: str
-    """What it is called in the folder of images."""
+    """Its file name in the folder of images."""
     bytes: int
 
 
 class Image(NamedTuple):
-    """An image's properties, and its bytes without whatever else they may contain: comments, places, names."""
+    """An image's properties, and its bytes stripped of metadata such as comments, locations and names."""
 
     kind: str
     """``png`` or ``jpeg``."""
@@ -64,7 +64,7 @@ T = TypeVar("T", bound=_OfAStep)
 
 
 def each_once(found: Iterable[T]) -> dict[str, list[T]]:
-    """By name, in the order of their steps; what a later attempt logged again counts once, as in the curves."""
+    """Group items by name, in the order of their steps; what a later attempt logged again counts once, as in curves."""
     kept: dict[str, list[T]] = {}
     for one in found:
         before = kept.setdefault(one.name, [])
@@ -75,7 +75,7 @@ def each_once(found: Iterable[T]) -> dict[str, list[T]]:
 
 
 def images_of(run: RunDir) -> tuple[Logged, ...]:
-    """In the order of their steps; what a later attempt logged again counts once, as in the curves."""
+    """Return a run's images, by name and step; what a later attempt logged again counts once, as in the curves."""
     found: dict[int, Logged] = {}
     try:
         with os.scandir(run.images) as entries:
@@ -93,7 +93,7 @@ def images_of(run: RunDir) -> tuple[Logged, ...]:
 
 
 class NewestImage:
-    """Follows the number of a run's newest image with one stat of the folder while nothing changes there."""
+    """Follows the number of a run's newest image, at the cost of one stat of the folder while nothing changes there."""
 
     def __init__(self, run: RunDir) -> None:
         self._folder = run.images
@@ -101,12 +101,12 @@ class NewestImage:
         """When the folder last changed, in nanoseconds, and the number found then."""
 
     def number(self) -> int:
-        """0: there is none."""
+        """Return the number of the newest image, 0 if there is none."""
         try:
             changed = self._folder.stat().st_mtime_ns
             if changed != self._seen[0]:
                 told = [found for path in self._folder.iterdir() if (found := _FILE.fullmatch(path.name))]
-                # More may come within this same moment, which a coarse clock could not tell apart.
+                # More may arrive at what a coarse clock takes for the same time: look again until that is past.
                 over = time.time_ns() - changed > _MOMENT_NS
                 self._seen = changed if over else 0, max([int(one["number"]) for one in told], default=0)
         except OSError:
@@ -115,7 +115,7 @@ class NewestImage:
 
 
 def read_image(run: RunDir, file: str) -> Image:
-    """One image of a run.
+    """Read one image of a run.
 
     Raises:
         OSError: it is missing or unreadable. ValueError: it cannot be shown; says why.
@@ -126,7 +126,7 @@ def read_image(run: RunDir, file: str) -> Image:
 
 
 def image_in(data: bytes) -> Image:
-    """The image in these bytes, by their own header; raises ValueError if they are no image, or too large a one."""
+    """Return the image in these bytes, judged by their header; raise ValueError if it is not an image, or too large."""
     try:
         if data.startswith(_PNG):
             if data[12:16] != _NEEDED[0]:
@@ -146,7 +146,7 @@ def image_in(data: bytes) -> Image:
 
 
 def chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """The pieces of a PNG: the kind of each, and where its content begins and ends."""
+    """Yield the chunks of a PNG: the type of each, and where its content begins and ends."""
     at = len(_PNG)
     while at + 12 <= len(data):
         length, kind = struct.unpack_from(">I4s", data, at)
@@ -165,7 +165,7 @@ def _parts_of_png(data: bytes) -> Iterator[bytes]:
 
 
 def _plain_jpeg(data: bytes) -> tuple[int, int, bytes]:
-    """Its size, and the bytes without comments and applications' notes."""
+    """Return the width and height of a JPEG, and its bytes without comments and application segments."""
     at, kept, size = 2, [_JPEG], (0, 0)
     while True:
         if data[at] != 0xFF:
@@ -180,7 +180,7 @@ def _plain_jpeg(data: bytes) -> tuple[int, int, bytes]:
         if mark in _SIZE_OF_JPEG:
             height, width = struct.unpack_from(">HH", data, at + 5)
             size = width, height
-        # Applications' own notes and comments are dropped; 0xEE defines the colours.
+        # Drop application segments and comments, but keep 0xEE (Adobe), which defines the colour space.
         if mark == 0xEE or (mark != 0xFE and not 0xE1 <= mark <= 0xEF):
             kept.append(data[at:end])
         at = end

@@ -1,4 +1,4 @@
-"""Naming, tagging and annotating runs: requests are checked, and two people at once both get their way."""
+"""Name, tag and annotate runs. Requests are checked, and simultaneous edits by two people both take effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .editing import edited
 
 
 def rename(run: RunDir, name: str) -> Labels:
-    """Rename a run; an empty name stands for the one it was launched under.
+    """Rename a run; an empty name restores the one it was launched under.
 
     Raises:
         UsageError: it is too long. OperationError: it could not be saved.
@@ -59,10 +59,10 @@ def tag(run: RunDir, add: Iterable[str], drop: Iterable[str] = ()) -> Labels:
 
 
 def tag_changes(words: Sequence[str], before: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-    """The tags that words, as a person types them, add and drop: ``+keep`` or ``keep``, ``-draft``.
+    """Return the tags that the words typed by a user add and drop: ``+keep`` or ``keep``, ``-draft``.
 
     Args:
-        before: tags that were offered for editing; those that are no longer there are dropped.
+        before: the tags that were offered for editing; those no longer among the words are dropped.
     """
     plain = [word.lstrip("#") for word in words if word[:1] not in ("+", "-")]
     added = [word for word in plain if word not in before] + [word[1:] for word in words if word[:1] == "+"]

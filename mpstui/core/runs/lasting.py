@@ -1,4 +1,4 @@
-"""How long a run has trained, less the time between its attempts and before its first step; how long it still takes."""
+"""How long a run has trained, without the time between attempts and before the first step, and how long is left."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from .step_rate import epochs_done
 
 
 def idle_before(run: RunDir, newest: LaunchRecord) -> float:
-    """Seconds between the attempts up to the newest one, as far as their ends are on record. Rehearsals, which change
-    nothing of a run, count as such, too."""
+    """Return the seconds between attempts up to the newest one, as far as their ends are on record.
+
+    The time of rehearsals, which change nothing of a run, counts as idle too.
+    """
     idle, ended = 0.0, None
     for number in sorted(number for number in run.attempt_numbers() if number <= newest.attempt):
         attempt = run.attempt(number)
@@ -29,9 +31,9 @@ def idle_before(run: RunDir, newest: LaunchRecord) -> float:
 
 
 def training_began(attempt: AttemptDir, launch: LaunchRecord) -> float:
-    """When it came to train: before that it loads torch and its data, which the average of its epochs leaves out.
+    """Return when an attempt began to train, in Unix seconds: loading torch and data is left out of the epoch average.
 
-    The agent locks its rank at the first step that it sees. Of a program without it that is the launch.
+    That is when the agent locked its rank, at the first step it saw; for a program without the agent, the launch.
     """
     try:
         return max(launch.time, attempt.rank_lock(0).stat().st_mtime)
@@ -40,14 +42,14 @@ def training_began(attempt: AttemptDir, launch: LaunchRecord) -> float:
 
 
 def left_by_average(numbers: Numbers, printed: Mapping[str, Any], lasted: float, silent: float) -> float | None:
-    """Seconds left at the average speed so far; None if the completed share is unknown.
+    """Return the seconds left at the average speed so far; None if the completed share is unknown.
 
-    For a run not watched for long enough to know its speed: lines printed before that have no times.
+    For a run that has not been watched long enough to know its speed: lines printed earlier have no times.
 
     Args:
-        printed: the newest line, by the names of a metrics record.
-        lasted: seconds from the first step, where that is known, to the last sign of life.
-        silent: how many of these have passed since the newest line, which told how many epochs were done.
+        printed: the newest printed values, named as in a metrics record.
+        lasted: seconds from the first step (from the launch if that is unknown) to the last sign of life.
+        silent: how many of these seconds have passed since the newest line, which told how many epochs were done.
     """
     done, epochs = epochs_done(printed, alone=numbers.step is None), numbers.epochs
     if done and epochs and not (numbers.step and numbers.steps) and silent < lasted:

@@ -1,4 +1,4 @@
-"""What a verdict on a run depends on besides its files; readers of ended runs in a list need only this."""
+"""What a verdict on a run depends on besides its files. Readers of ended runs in a list need nothing else."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MANY_PROCESSES = 4
 
 @dataclass
 class LocalMachine:
-    """This machine, as far as a verdict depends on it: clocks, boot id and process table are handed in."""
+    """This machine, as far as a verdict depends on it: clocks, boot id and process table are parameters."""
 
     table: ProcessTable
     boot_id: str
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
     heeds_moves: bool = True
-    """False for whoever moves a run, who sees it as it would be if nobody moved it."""
+    """False for code that moves a run, which must see the run as it would be if it were not being moved."""
     open_files: OpenFiles = field(default_factory=OpenFiles)
     sightings: Sightings | None = None
-    """Who was seen to write the runs of others; None: nobody remembers."""
+    """Which processes were seen writing foreign runs; None: that is not remembered."""
     _states: dict[int, tuple[float, Process | None]] = field(default_factory=dict)
 
     def process(self, identity: ProcessIdentity) -> Process | None:
-        """That very process, if it was alive at most ``TABLE_SECONDS`` ago."""
+        """Return that very process if it was alive at most ``TABLE_SECONDS`` ago, else None."""
         now = self.monotonic()
         asked, found = self._states.get(identity.pid, (-TABLE_SECONDS, None))
         if now - asked >= TABLE_SECONDS:
@@ -43,11 +43,11 @@ class LocalMachine:
         return found if found is not None and found.alive and found.start == identity.start else None
 
     def forget(self, identity: ProcessIdentity) -> None:
-        """Discard what was known about it."""
+        """Discard what is cached about a process."""
         self._states.pop(identity.pid, None)
 
     def alive(self, identities: Iterable[ProcessIdentity]) -> tuple[int, ...]:
-        """Pids of those that are alive now (looked up afresh: a verdict depends on it)."""
+        """Return the pids of those that are alive now, looked up afresh because a verdict depends on it."""
         wanted = list(dict.fromkeys(identities))
         if len(wanted) > MANY_PROCESSES:
             rows = self.table.snapshot()
@@ -59,5 +59,5 @@ class LocalMachine:
 
 
 def machine_here(state: Path) -> LocalMachine:
-    """The machine this runs on, with what the home of this ``state`` folder remembers of it."""
+    """Return the machine this runs on, with the sightings kept in this ``state`` folder."""
     return LocalMachine(table=system_process_table(), boot_id=boot_id(), sightings=sightings_in(state))
