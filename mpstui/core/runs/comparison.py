@@ -1,4 +1,4 @@
-"""Runs side by side: the settings in which they differ, their results, and the resulting order. No screen."""
+"""Compare runs side by side: the settings in which they differ, their results, and the resulting order. No UI code."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _OTHER_BESTS = 4
 """How many metrics besides the compared one are shown with their best values."""
 _AGENT = "agent"
 BROKEN_MARK = "✗"
-"""Beside the best value of a run that no longer measures anything finite."""
+"""Shown beside the best value of a run whose metric or loss is no longer finite."""
 Kind = Literal["setting", "here", "best", "last", "position", "seconds"]
 
 
 class Column(NamedTuple):
-    """One quantity of all runs; None: that run does not have it."""
+    """One quantity across all compared runs; the value is None for a run that does not have it."""
 
     name: str
     values: tuple[str | float | None, ...]
@@ -35,17 +35,17 @@ class Column(NamedTuple):
     better: Better | None = None
     """The direction in which it improves, if it has one."""
     unread: frozenset[int] = frozenset()
-    """Positions of the runs that may have it once their whole history has been read."""
+    """Positions of the runs whose value is not known before their whole history has been read."""
     broken: Mapping[int, str] = {}
-    """By position: since when a run that was good has measured nothing finite. Shown beside its best value."""
+    """By position of a run that was good and no longer is finite: since when, as of :func:`broken_since`."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies the column whatever it holds: the position of a cursor changes."""
+        """Identifies the column whatever it holds. The name of the ``here`` column changes with the cursor."""
         return self.kind, "" if self.kind == "here" else self.name
 
     def text(self, place: int) -> str:
-        """One value as shown: a dash if the run does not have it, three dots if it has not been read yet."""
+        """Return one value as shown: a dash if the run does not have it, an ellipsis if it has not been read yet."""
         value = self.values[place]
         if value is None:
             return "…" if place in self.unread else "–"
@@ -57,14 +57,17 @@ class Column(NamedTuple):
         return f"{text} {BROKEN_MARK}" if place in self.broken else text
 
     def order(self, *, reverse: bool = False) -> list[int]:
-        """Positions of the runs, the best first, or the lowest; those without a value come last in both directions."""
+        """Return the positions of the runs, best first (lowest, if no direction is better); ``reverse`` inverts that.
+
+        Runs without a value come last in either direction.
+        """
         keys = {place: key for place, value in enumerate(self.values) if (key := _sort_key(value)) is not None}
         falling = (self.better is Better.HIGHER) != reverse
         known = sorted(keys, key=lambda place: keys[place], reverse=falling)
         return [*known, *(place for place in range(len(self.values)) if place not in keys)]
 
     def best(self) -> frozenset[int]:
-        """Positions of the best value; none if no direction is better, or nothing can be compared (yet)."""
+        """Return the positions of the best value; empty if no direction is better or nothing can be compared yet."""
         known = {place: one for place, one in enumerate(self.values) if isinstance(one, float) and math.isfinite(one)}
         if self.better is None or self.kind == "last" or len(known) < 2 or self.unread:
             return frozenset()
@@ -73,8 +76,10 @@ class Column(NamedTuple):
 
 
 def of_one_teller(snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
-    """The runs with each loss under the same name: the one that programs tell is ``loss`` if any of them tells one, and
-    what the agent has seen is ``loss (agent)``. A single run calls ``loss`` what shows more of it at the time.
+    """Return the runs with their losses named alike.
+
+    If any program reports a loss, ``loss`` is the programs' own and ``loss (agent)`` the one seen by the agent. (In a
+    single run ``loss`` is whichever curve shows more.)
     """
     told = [_losses(one) for one in snapshots]
     if not any(teller != _AGENT for losses in told for teller in losses):
@@ -83,7 +88,7 @@ def of_one_teller(snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
 
 
 def _losses(snapshot: RunSnapshot) -> dict[str, str]:
-    """By witness, under which name its loss stands."""
+    """Return the name of the loss curve of each witness."""
     names = {view.told_by: name for name, view in snapshot.series.items() if view.told_by}
     alone = "loss" in snapshot.series and "loss" not in names.values()
     return {snapshot.numbers.told_by.get("loss", ""): "loss"} if alone else names
@@ -98,7 +103,7 @@ def _renamed(snapshot: RunSnapshot, losses: Mapping[str, str]) -> RunSnapshot:
 
 
 def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
-    """Numbers by size, even those among the words of a command; then words."""
+    """Return a key that sorts numbers first, even those given as words of a command, then other words."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
     try:
@@ -110,10 +115,10 @@ def _sort_key(value: str | float | None) -> tuple[int, float, str] | None:
 def columns(
     snapshots: Sequence[RunSnapshot], metric: str, here: Sequence[float | None] | None = None, where: str = ""
 ) -> list[Column]:
-    """What a comparison by one metric shows of each run: its results, then the settings in which the runs differ.
+    """Return the columns of a comparison by one metric: results and the settings in which the runs differ.
 
     Args:
-        here: the metric of each run at one place, named by ``where``.
+        here: the metric of each run at one position on the axis, which ``where`` names.
     """
     curves = [curve_of(snapshot, metric) for snapshot in snapshots]
     way = better(metric)
@@ -128,7 +133,7 @@ def columns(
     took = (one.lasted(until(one, one.seen)) for one in snapshots)
     steps = tuple(_float(one.numbers.step) for one in snapshots)
     rest = [Column("steps", steps, "position"), Column("took", tuple(took), "seconds")]
-    if any(one.attempts > 1 for one in snapshots):  # the time is that of all of them, the rest is where they led
+    if any(one.attempts > 1 for one in snapshots):  # "took" covers all attempts, the rest is where they led
         rest.append(Column("attempts", tuple(_float(one.attempts or None) for one in snapshots), "position"))
     return [
         *found,
@@ -140,19 +145,19 @@ def columns(
 
 
 def _heading(setting: str) -> str:
-    """For a word of the command without a name: ``program``, or ``argument 2`` by its position after that."""
+    """Return the heading of a setting; for a word of the command without a name, ``program`` or ``argument 2``."""
     place = setting.removeprefix("word ")
     return setting if is_named(setting) else "program" if place == "0" else f"argument {place}"
 
 
 def other_bests(snapshots: Sequence[RunSnapshot], metric: str) -> list[Column]:
-    """The best values of a few more metrics that have a better direction; those measured in validation come first."""
+    """Return the best values of a few more metrics that have a better direction, validation metrics first."""
     names = [name for name in metrics_of(snapshots) if name != metric and better(name) is not None]
     return [_bests(snapshots, name, f"best {name}") for name in names[:_OTHER_BESTS]]
 
 
 def _bests(snapshots: Sequence[RunSnapshot], metric: str, title: str) -> Column:
-    """The best single value of each run, as it was reported."""
+    """Return the best single value of each run, as it was reported, without smoothing."""
     curves = [curve_of(snapshot, metric) for snapshot in snapshots]
     pairs = enumerate(zip(curves, snapshots, strict=True))
     unread = frozenset(at for at, (one, run) in pairs if (run.brief if one is None else not one.complete))
@@ -163,12 +168,12 @@ def _bests(snapshots: Sequence[RunSnapshot], metric: str, title: str) -> Column:
 
 
 def _best_point(curve: SeriesView | None) -> Best | None:
-    """None while not all of the curve has been read."""
+    """Return the best point; None until the whole curve has been read."""
     return best_point(curve) if curve is not None and curve.complete else None
 
 
 def broken_since(snapshot: RunSnapshot, metric: str) -> str:
-    """``NaN/inf since step 1,200`` for a run whose metric or loss is not finite any more; empty if both are finite."""
+    """Return ``NaN/inf since step 1,200`` if the run's metric or loss is no longer finite; empty if both are finite."""
     meant = curve_of(snapshot, metric)
     for curve in (meant, curve_of(snapshot, "loss")):
         ends = curve.broken() if curve is not None else None
@@ -184,7 +189,7 @@ def _float(value: int | None) -> float | None:
 
 
 def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
-    """Metrics that can be compared, each under one spelling: the loss, validation metrics, then the others."""
+    """Return the metrics that can be compared, each in one spelling: the loss, validation metrics, then the others."""
     names: dict[tuple[str, bool], str] = {}
     count = Counter[str]()
     for snapshot in snapshots:
@@ -198,7 +203,7 @@ def metrics_of(snapshots: Iterable[RunSnapshot]) -> list[str]:
 
 
 def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
-    """The curve of a metric, however this run spells it; for a validation metric, only one measured in validation."""
+    """Return the curve of a metric, however this run spells it; a validation metric matches validation curves only."""
     found = snapshot.series.get(metric)
     if found is None:
         wanted = measured(metric), is_evaluation(metric)
@@ -208,12 +213,12 @@ def curve_of(snapshot: RunSnapshot, metric: str) -> SeriesView | None:
 
 
 def compared_values(view: SeriesView) -> Sequence[float]:
-    """What is drawn of a curve beside others: validation values as they are, the average of each step's values."""
+    """Return the values to draw for comparison: validation values as they are, others smoothed."""
     return view.mean if view.evaluation else view.smooth
 
 
 def value_at(view: SeriesView, x: float) -> float | None:
-    """The compared value in force at ``x``: the last one up to there; None before its start and after its end."""
+    """Return the compared value at ``x``: the last one up to there; None before the curve begins and after its end."""
     place = bisect_right(view.x, x) - 1
     if place < 0 or x > view.x[-1]:
         return None
@@ -221,16 +226,16 @@ def value_at(view: SeriesView, x: float) -> float | None:
 
 
 class Difference(NamedTuple):
-    """One setting and its value in each run; None: that run was started without it."""
+    """One setting and its value in each run; None for a run that was started without it."""
 
     name: str
     values: tuple[str | None, ...]
 
 
 def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
-    """The settings that are not the same in all runs, in the order in which the runs name them.
+    """Return the settings that are not the same in all runs, in the order in which the runs name them.
 
-    A run that has not begun has no device yet, so its device does not differ.
+    A run that has not begun has no device yet, which does not count as a difference.
     """
     found = [_chosen(snapshot) for snapshot in snapshots]
     names = dict.fromkeys(name for settings in found for name in settings)
@@ -239,7 +244,7 @@ def differences(snapshots: Sequence[RunSnapshot]) -> list[Difference]:
 
 
 def _meant(value: str | None) -> str | float | None:
-    """The meaning of a value, however it is spelled: ``1e-3`` and 0.001, ``yes`` and ``True``."""
+    """Return what a value means, however it is spelled: ``1e-3`` equals 0.001, and ``yes`` equals ``True``."""
     try:
         number = None if value is None else float(value)
     except ValueError:
@@ -251,8 +256,8 @@ _SPELLED = {**dict.fromkeys(("yes", "true", "on"), True), **dict.fromkeys(("no",
 
 
 def _chosen(snapshot: RunSnapshot) -> dict[str, str]:
-    """Its settings, except those that follow from where it runs: interpreter, own folder (a word
-    for it until it has begun), resumed checkpoint."""
+    """Return the run's settings, except those that follow from where it runs: the interpreter, its own folder (a
+    placeholder until it has begun), the checkpoint it resumed from."""
     own = str(snapshot.dir).removeprefix(f"{snapshot.host}:")
     left = snapshot.branch.checkpoint if snapshot.branch is not None else None
     return {
@@ -268,9 +273,9 @@ _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 
 
 def told_apart(snapshots: Sequence[RunSnapshot]) -> dict[str, str]:
-    """For runs that share their name with others, by id: the settings in which they differ (``lr=0.1 ema``).
+    """Return, by id, what tells apart the runs that share a name: the settings in which they differ (``lr=0.1 ema``).
 
-    Empty for a run that has the same settings as all its namesakes.
+    The text is empty if the run has the same settings as all its namesakes.
     """
     found, names = dict[str, str](), dict[str, list[RunSnapshot]]()
     for one in snapshots:
@@ -289,7 +294,7 @@ def _word(name: str, value: str) -> str:
 
 
 def full_name(snapshot: RunSnapshot, others: Sequence[RunSnapshot]) -> str:
-    """Its name; if another run has the same one, also what tells it apart: settings that differ, else its id."""
+    """Return the run's name; if others share it, followed by what tells it apart: differing settings, else its id."""
     alike = [one for one in others if one.name == snapshot.name and one.run != snapshot.run]
     apart = told_apart([snapshot, *alike])
     words = apart.get(snapshot.run, "")

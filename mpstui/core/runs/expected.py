@@ -1,4 +1,4 @@
-"""How long a launch takes, judging by earlier runs of the same profile."""
+"""Estimate how long a launch takes from earlier runs of the same profile."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from .. import present as shown
 from ..model.snapshot import RunSnapshot, State
 
 _NEWEST = 9
-"""Only so many runs count: older ones may be from another machine, or another version of the program."""
+"""How many runs count: older ones may come from another machine or another version of the program."""
 
 
 class Expected(NamedTuple):
-    """How long a run probably takes."""
+    """How long a run will probably take."""
 
     seconds: float
-    """Of one run."""
+    """The duration of one run."""
     runs: int
     """The number of earlier runs behind this figure."""
 
 
 def expected(profile: str | None, epochs: float | None, snapshots: Iterable[RunSnapshot]) -> Expected | None:
-    """What a run takes, judging by finished runs of the profile, given newest first; None: there is none.
+    """Return how long a run takes, judging by finished runs of the profile; None if there are none.
 
     Args:
-        epochs: how many are planned; runs with another number count by their time per epoch. None: unknown, all count
-            as they are.
+        epochs: how many are planned; runs with another number are scaled by their time per epoch. None: unknown, runs
+            are not scaled.
+        snapshots: the runs, newest first.
     """
     took = []
     for one in snapshots:
@@ -45,7 +46,7 @@ def expected(profile: str | None, epochs: float | None, snapshots: Iterable[RunS
 
 
 def expected_sentence(known: Expected | None, runs: int) -> str:
-    """How long so many runs take, and how that is known."""
+    """Return a sentence that says how long this many runs take and how that is known."""
     if known is None:
         return "How long they take is unknown: no run of this profile has finished yet."
     one, ago = shown.duration(known.seconds), "the last run" if known.runs == 1 else f"the last {known.runs} runs"

@@ -1,4 +1,4 @@
-"""Which runs a queued run waits for, and about how long: from what runs before it and how long others took."""
+"""Which runs a queued run waits for, and about how long: from the runs ahead of it and how long others took."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..model.queue_place import QueuePlace
 from ..model.snapshot import RunSnapshot, State
 
 Groups = Mapping[str, str | None]
-"""The queue group of each run that has one, by id."""
+"""The queue group of each run that has one, by run id."""
 
 
 def with_expectations(
     places: Mapping[str, QueuePlace], runs: Sequence[RunSnapshot], groups: Groups
 ) -> dict[str, QueuePlace]:
-    """Add to the places of queued runs whom they wait for, next first, and in about how many seconds they start.
+    """Add to the place of each queued run the runs ahead of it, in order, and in about how many seconds it starts.
 
-    Nothing is said if a run before it has neither a known remaining time nor a profile of which a run has finished.
+    The start is unknown if a run ahead has neither a known remaining time nor a profile of which a run has finished.
     """
     typical = _typical_seconds(runs)
     known = {one.run: one for one in runs}
@@ -39,7 +39,7 @@ def with_expectations(
         for one in waiting:
             place = found[one.run]
             if place.paused or place.after:
-                ends = None  # nobody knows when it goes on, nor whether others overtake it
+                ends = None  # when it will go on, and whether others will overtake it, is unknown
             starts = ends[0] if ends else None
             found[one.run] = place._replace(behind=tuple(before), starts_in=starts)
             before.append(one.name)
@@ -52,7 +52,7 @@ def with_expectations(
 
 
 def _typical_seconds(runs: Sequence[RunSnapshot]) -> dict[str | None, float]:
-    """How long a run of each profile takes: the median of those that finished."""
+    """Return the median duration of the finished runs of each profile, in seconds."""
     took: dict[str | None, list[float]] = {}
     for one in runs:
         if one.state is State.FINISHED and one.started is not None and one.ended is not None:

@@ -1,8 +1,8 @@
-"""The ghost of a live run: the best comparable earlier run, and how the live one does against it. No screen.
+"""The ghost of a live run: the best comparable earlier run, and how the live one does against it. No UI code.
 
-Comparable runs finished before, with the same program on the same data. If both know the length of an epoch, their
-curves are aligned by epochs; otherwise by steps, provided their batches are alike. Validation is compared only with
-validation. Whatever cannot be said honestly is left out of the sentence.
+Comparable runs have finished, began earlier, and used the same program on the same data. If both know the length of an
+epoch, their curves are aligned by epochs, otherwise by steps, provided their batch settings are the same. Validation is
+compared only with validation. Whatever cannot be said honestly is left out of the sentence.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ from .run_settings import settings_of
 MOST_CANDIDATES = 20
 """How many of the newest runs are considered."""
 _FEWEST_STEPS, _FEWEST_VALIDATIONS = 16, 2
-"""With fewer columns than this a curve cannot be compared yet."""
+"""A curve with fewer columns than this cannot be compared yet (training, validation)."""
 _LEVEL = 0.01
-"""Closer than this share, nobody is ahead."""
+"""Values that differ by a smaller share than this are level."""
 _PACE_FROM, _STEADY = 0.2, 0.15
-"""From this share of the best run's length on, the end is predicted, if the distance has stayed within this."""
+"""The final value is predicted from this share of the best run's length on, if the relative distance has varied by no
+more than the second value."""
 _SAME_LENGTH = 0.02
 _DATA_WORDS = ("data", "corpus", "task", "subset")
 _BATCH_WORDS = ("batch", "accumul")
 
 
 class Standing(NamedTuple):
-    """How a curve stands against the best one at its newest step."""
+    """How a live curve compares with the best run's at its newest step."""
 
     step: float
     behind: float
-    """By which share of the best run's value at that step; below 0: ahead."""
+    """How far it is behind, as a share of the best run's value at that step; negative if ahead."""
     at_this_pace: float | None = None
-    """The value that it would reach if it keeps its distance."""
+    """The value that it will reach if it keeps its distance."""
     best: float | None = None
-    """The best value of the best run, if an end is predicted."""
+    """The best value of the best run, if ``at_this_pace`` is predicted."""
     evaluation: bool = False
 
     def words(self) -> tuple[str, ...]:
-        """The same in a few words, the most important first."""
+        """Return the same in a few words, the most important first."""
         share = f"{abs(self.behind) * 100:.0f} % {'behind' if self.behind > 0 else 'ahead of'}"
         share = share if abs(self.behind) >= _LEVEL else "level with"
         told = f"{'val ' if self.evaluation else ''}{share} best at this step"
@@ -64,7 +65,7 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ghost:
-    """The best earlier run, on the axis of the live one."""
+    """The best earlier run, its curves on the axis of the live one."""
 
     live: str
     run: str
@@ -72,32 +73,32 @@ class Ghost:
     series: Mapping[str, SeriesView]
     """Its curves, under the names that the live run uses."""
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """What to say about each metric, the most important first, to be joined into one sentence: how far the live run is
-    ahead or behind at this step, what value it would reach, when it ends."""
+    """What to say about each metric, most important first, to be joined into one sentence: how far the live run is
+    ahead or behind at this step, what value it will reach, when it ends."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
-    """The same as fields."""
+    """The same comparison by metric, in fields instead of words."""
 
     def as_json(self) -> dict[str, Any]:
-        """The run, and how the live one stands against it, by metric."""
+        """Return the run and, by metric, how the live one stands against it."""
         told = ("step", "behind", "at_this_pace", "best")
         metrics = {name: {key: getattr(one, key) for key in told} for name, one in self.standings.items()}
         return {"run": self.run, "name": self.name, "metrics": metrics}
 
 
 class GhostFinder:
-    """Reads the runs that may have been the best, one after the other; keeps one of them."""
+    """Reads the candidates for the best run one after another, and keeps only the best of them in memory."""
 
     def __init__(self) -> None:
         self._machine = LocalMachine(table=liveness.system_process_table(), boot_id=liveness.boot_id())
         self._bests: dict[str, Mapping[str, float]] = {}
-        """The best values of each run that was read, by metric."""
+        """For each run that has been read, its best value of each metric."""
         self._kept: RunSnapshot | None = None
         self._reader: tuple[str, RunReader] | None = None
         self.pending = False
         """Whether there is more to read."""
 
     def look(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
-        """Read on for so long; returns the best run once all have been read, None before."""
+        """Read on for up to ``seconds``; return the best run once all have been read, until then None."""
         candidates = comparable(live, others)
         metric = _ranking(live)
         self.pending = False
@@ -118,7 +119,7 @@ class GhostFinder:
         return None
 
     def find(self, live: RunSnapshot, others: Sequence[RunSnapshot], seconds: float) -> Ghost | None:
-        """Read for at most so long; None if the best run is not known by then."""
+        """Read for about ``seconds`` at most; return None if the best run is not known by then."""
         end = time.monotonic() + seconds
         while (found := self.look(live, others, 0.1)) is None and self.pending and time.monotonic() < end:
             pass
@@ -149,7 +150,7 @@ class GhostFinder:
 
 
 def comparable(live: RunSnapshot, others: Sequence[RunSnapshot]) -> list[RunSnapshot]:
-    """The newest runs that finished before this one began, with the same program, on the same data."""
+    """Return the newest finished runs that began before this one, with the same program on the same data."""
     if live.started is None or live.profile is None or not live.state.active:
         return []
     mine = _telling(live, _DATA_WORDS)
@@ -169,12 +170,12 @@ def comparable(live: RunSnapshot, others: Sequence[RunSnapshot]) -> list[RunSnap
 
 
 def _telling(snapshot: RunSnapshot, words: Sequence[str]) -> dict[str, str]:
-    """Settings whose names contain one of these words."""
+    """Return the settings whose names contain one of these words."""
     return {name: value for name, value in settings_of(snapshot).items() if any(word in name.lower() for word in words)}
 
 
 def _stretch(live: RunSnapshot, other: RunSnapshot) -> float | None:
-    """How many steps of the live run make one of the other; None if unknown."""
+    """Return how many steps of the live run correspond to one step of the other; None if unknown."""
     lengths = live.numbers.epoch_steps, other.numbers.epoch_steps
     if lengths[0] and lengths[1]:
         return lengths[0] / lengths[1]
@@ -182,13 +183,13 @@ def _stretch(live: RunSnapshot, other: RunSnapshot) -> float | None:
 
 
 def _ranking(live: RunSnapshot) -> str | None:
-    """The metric that decides which run is best: a validation metric if there is one; its loss before others."""
+    """Return the metric that decides which run is best: a validation metric if there is one, a loss before others."""
     known = [name for name in metrics_of([live]) if better(name) is not None]
     return min(known, key=lambda name: (not is_evaluation(name), better(name) is Better.HIGHER), default=None)
 
 
 def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
-    """The other run's curves on the axis of the live one, and how the live one stands against it."""
+    """Return the other run's curves on the axis of the live one, and how the live one stands against it."""
     stretch = _stretch(live, other) or 1.0
     series, words, standings = {}, {}, {}
     ends, planned = ("", None) if live.numbers.done else (_end(live), live.numbers.steps)
@@ -207,10 +208,10 @@ def race(live: RunSnapshot, other: RunSnapshot) -> Ghost:
 
 
 def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) -> Standing | None:
-    """How a curve stands against the best one at its newest step, and where it would end; None: unknown.
+    """Return how a curve compares with the best run's at its newest step and where it will end; None if unknown.
 
     Args:
-        planned: the last step of the curve, if known.
+        planned: the last step that the live run will reach, if known.
     """
     way = better(mine.name)
     fewest = _FEWEST_VALIDATIONS if mine.evaluation else _FEWEST_STEPS
@@ -232,7 +233,7 @@ def standing(mine: SeriesView, ghost: SeriesView, planned: float | None = None) 
 
 
 def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:
-    """By which share a curve will miss the best value, if it keeps its present distance."""
+    """Return the share by which a curve will miss the best value if it keeps its present distance."""
     if x < _PACE_FROM * ghost.x[-1]:
         return None
     shares = []
@@ -246,7 +247,7 @@ def _foretold(mine: SeriesView, ghost: SeriesView, x: float) -> float | None:
 
 
 def _end(live: RunSnapshot) -> str:
-    """The time of day at which it ends, rounded to five minutes if that is far off; empty if unknown."""
+    """Return the time of day at which the run will end, rounded up to 5 minutes if far off; empty if unknown."""
     left = live.numbers.eta_seconds
     if left is None or not math.isfinite(left) or live.seen <= 0:
         return ""

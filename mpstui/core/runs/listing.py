@@ -1,4 +1,4 @@
-"""A list of runs as a person wants it: the columns, their values, the order, and groups that can be folded."""
+"""The list of runs as the user arranged it: its columns, their values, the order, and groups that can be folded."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from .run_settings import is_named, settings_of
 
 Value = float | str | None
 FEWEST, MOST_OPEN = 3, 6
-"""So many runs make a group; a group of more than the second is folded until somebody opens it."""
+"""The fewest runs that make a group, and the most in a group that is not folded unless the user opens it."""
 _SWEPT_SECONDS = 120
-"""The runs of one sweep are created one after the other, each within this time of the one before."""
+"""The runs of one sweep are created one after another, each within this time of the previous one."""
 _SETTING, _LAST, _BEST = "set:", "last:", "best:"
 _CREATED = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
 _COMES_FIRST = {state: place for place, state in enumerate(State)}
 
 
 class Column(NamedTuple):
-    """What a column shows of a run."""
+    """A column of the list, and how to derive its value from a run."""
 
     id: str
     title: str
     value: Callable[[RunSnapshot, float], Value]
-    """The value to sort by, at a moment in Unix seconds; None: unknown, which comes last in any order."""
+    """Return the value to sort by, at a time in Unix seconds; None: unknown, which comes last in either direction."""
     text: Callable[[RunSnapshot, float], str]
     rising: bool = True
-    """Whether the lowest comes first when sorting by this column for the first time."""
+    """Whether the lowest value comes first when the user first sorts by this column."""
 
 
 class ListView(NamedTuple):
-    """How somebody wants to see the list."""
+    """How the user wants to see the list."""
 
     columns: tuple[str, ...] = ()
-    """Ids; none: as many as the width has room for."""
+    """Column ids; empty: as many columns as fit the width."""
     sort: str = ""
-    """The id of a column; empty: newest first."""
+    """The id of the column to sort by; empty: newest first."""
     reverse: bool = False
     folds: Mapping[str, bool] = {}
-    """Groups that were folded or opened by hand."""
+    """By group id, whether the user folded the group (or opened it)."""
 
 
 class Group(NamedTuple):
-    """Runs that belong together: those of a sweep, or those that wait in one queue."""
+    """Runs that belong together: those of one sweep, or those waiting in one queue."""
 
     id: str
     title: str
@@ -59,18 +59,18 @@ class Group(NamedTuple):
 
     @property
     def live(self) -> int:
-        """How many are running now."""
+        """How many of its runs are live."""
         return sum(one.is_live for one in self.runs)
 
 
 class Line(NamedTuple):
-    """A line of the list: a run, or the head of a group."""
+    """A line of the list: a run, or the heading of a group."""
 
     key: str
     """The run's id, or the group's."""
     run: RunSnapshot | None
     group: Group | None = None
-    """The group that it heads, or is in."""
+    """The group that it heads or belongs to."""
     folded: bool = False
 
 
@@ -86,7 +86,10 @@ def _job_text(run: RunSnapshot, now: float) -> str:
 
 
 def moment_of_end(run: RunSnapshot) -> float | None:
-    """When it ended, or a foreign one that is done or silent last wrote, Unix seconds. None: it runs, or unknown."""
+    """Return when a run ended, or when a foreign one that is done or silent last wrote, in Unix seconds.
+
+    None if it is still running or that is unknown.
+    """
     is_left = run.silent or (run.numbers.done and not run.is_ours)
     return run.ended if run.ended is not None else run.updated if is_left else None
 
@@ -101,7 +104,7 @@ def _since(run: RunSnapshot, now: float) -> float | None:
 
 
 def brief(seconds: float | None) -> str:
-    """An age in one unit and at most 4 cells: ``45s``, ``31m``, ``2h``, ``12d``."""
+    """Format an age in a single unit and at most 4 cells: ``45s``, ``31m``, ``2h``, ``12d``."""
     told = duration(seconds)
     return told if told == UNKNOWN else told.split()[0]
 
@@ -149,7 +152,7 @@ BUILT_IN: Mapping[str, Column] = {one.id: one for one in _BUILT_IN}
 
 @lru_cache(256)
 def column(name: str) -> Column | None:
-    """The column with this id; None: there is none."""
+    """Return the column with this id, or None."""
     kind, _, of = name.partition(":")
     if name in BUILT_IN or not of:
         return BUILT_IN.get(name)
@@ -164,7 +167,7 @@ def column(name: str) -> Column | None:
 
 
 def columns_of(runs: Iterable[RunSnapshot]) -> list[Column]:
-    """Every column in which some of the runs have a value: ours, their settings, their metrics."""
+    """Return every column that these runs can fill: the built-in ones, then their settings and their metrics."""
     known, measures = dict[str, None](), dict[str, None]()
     for run in runs:
         known |= dict.fromkeys(filter(is_named, settings_of(run)))
@@ -197,22 +200,22 @@ def _best(name: str, run: RunSnapshot, now: float) -> float | None:
 
 @lru_cache(1024)
 def main_metric(names: tuple[str, ...]) -> str | None:
-    """The metric by which runs that measure these are judged: a validation loss, else another validation metric, else
-    the loss, else any metric with a better direction."""
+    """Return the metric that ranks runs that measure these: a validation loss, else another validation metric, else the
+    loss, else any metric with a known better direction."""
     told = [name for name in names if better(name) is not None]
     rank = {name: (not is_evaluation(name), measured(name) != "loss") for name in told}
     return min(told, key=lambda name: rank[name], default=None)
 
 
 def best_of(run: RunSnapshot) -> tuple[str, float] | None:
-    """The metric by which it is judged, and its best value so far; None: unknown."""
+    """Return the metric that ranks the run and its best value so far, or None if unknown."""
     name = main_metric(tuple(run.extremes))
     value = _best(name, run, 0.0) if name is not None else None
     return None if name is None or value is None else (name, value)
 
 
 def best_in(runs: Sequence[RunSnapshot]) -> tuple[RunSnapshot, str, float] | None:
-    """The best of several runs by the metric that judges most of them; None if unknown."""
+    """Return the best run by the metric that ranks most of them, with that metric and its value; None if unknown."""
     judged = [(found[0], found[1], run) for run in runs if (found := best_of(run)) is not None]
     if not judged:
         return None
@@ -228,12 +231,12 @@ def best_in(runs: Sequence[RunSnapshot]) -> tuple[RunSnapshot, str, float] | Non
 
 
 def varied(name: str) -> list[str]:
-    """The words of a name that tell a run from the others of its sweep: ``lr=0.1``."""
+    """Return the words of a name that distinguish a run from the others of its sweep: ``lr=0.1``."""
     return [word for word in name.split() if "=" in word[1:]]
 
 
 def groups_of(runs: Sequence[RunSnapshot]) -> dict[str, Group]:
-    """Sweeps and queues among runs given newest first, by the id of each run in one."""
+    """Find the sweeps and queues among runs given newest first; return the group of each grouped run by its id."""
     found: dict[str, list[RunSnapshot]] = {}
     titles: dict[str, str] = {}
     newest: dict[tuple[str | None, str], tuple[str, float]] = {}
@@ -252,7 +255,7 @@ def groups_of(runs: Sequence[RunSnapshot]) -> dict[str, Group]:
             continue
         found.setdefault(key, []).append(run)
     groups = [Group(key, titles[key], tuple(members)) for key, members in found.items() if len(members) >= FEWEST]
-    # A group is identified by its oldest run: newer ones of a sweep come and go.
+    # A sweep is identified by its oldest run: newer ones come and go.
     return {run.run: group for group in (one._replace(id=_lasting(one)) for one in groups) for run in group.runs}
 
 
@@ -269,12 +272,12 @@ def _created(run: str) -> float:
 
 
 def is_folded(group: Group, view: ListView) -> bool:
-    """Whether only the head of a group is shown."""
+    """True if only the heading of a group is shown."""
     return view.folds.get(group.id, len(group.runs) > MOST_OPEN)
 
 
 def ordered(runs: Sequence[RunSnapshot], view: ListView, now: float) -> Sequence[RunSnapshot]:
-    """The runs, sorted; those with an unknown value come last in either direction."""
+    """Return the runs sorted as the view asks; those with an unknown value come last in either direction."""
     by = column(view.sort) if view.sort else None
     if by is None:
         return runs[::-1] if view.reverse else runs
@@ -292,7 +295,7 @@ def _first(item: tuple[Any, RunSnapshot]) -> Any:
 
 
 def arranged(runs: Sequence[RunSnapshot], view: ListView, now: float) -> list[Line]:
-    """The lines of the list, runs newest first unless sorted; a group stands where its first run does."""
+    """Return the lines of the list, newest run first unless sorted; a group takes the place of its first run."""
     groups, shown = groups_of(runs), set[str]()
     order, lines = ordered(runs, view, now), list[Line]()
     members: dict[str, list[RunSnapshot]] = {}
@@ -315,7 +318,7 @@ def arranged(runs: Sequence[RunSnapshot], view: ListView, now: float) -> list[Li
 
 
 def load_view(home: Home) -> ListView:
-    """How the list was left; what cannot be read counts as not chosen."""
+    """Load the view that the user last saved; whatever cannot be read falls back to the default."""
     try:
         found = storage.read_json(home.state / "list.json") or {}
     except (OSError, storage.UnreadableRecord):
@@ -334,7 +337,7 @@ def _flags(found: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
 
 
 def save_view(home: Home, view: ListView) -> None:
-    """Remember how the list was left.
+    """Save the view for the next time.
 
     Raises:
         OperationError: it could not be saved.
