@@ -1,4 +1,4 @@
-"""The headless monitor: every run of a home, refreshed at a cost that depends on what changed."""
+"""The headless monitor: all runs of a home, refreshed at a cost that depends only on what has changed."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from .reader import RunReader
 
 REFRESH_SECONDS = 0.05
-"""How long one refresh may read backlogs; checking for changes comes on top."""
+"""How long one refresh may read backlogs, not counting the checks for changes."""
 GLANCE_SECONDS = 0.005
-"""The share of that for a run whose numbers were never read: enough for the end of its log."""
+"""How much of that goes to a run whose numbers were never read: enough for the end of its log."""
 NO_TIME = Budget(0.0)
 BEST_SECONDS = 0.03
-"""How long one refresh may read long runs of stores for the best values that a list shows."""
+"""How long one refresh may read long runs in stores, for the best values shown in a list."""
 KEPT_AT_ONCE = 8
-"""How many summaries are written even if no time is left: a short-lived process, too, leaves some to the next one."""
+"""How many summaries are written even if no time is left, so that a short-lived process also leaves some."""
 SETTLED_SECONDS = 1.0
 """How often an ended run is checked: somebody may restart it from elsewhere."""
 FEW_SECONDS, MOST_LOOKS_A_SECOND = 0.1, 250
-"""Each refresh checks all live runs, unless that would mean more checks than these: then they take turns."""
+"""Each refresh checks all live runs; if that meant more checks per second than this, they take turns."""
 FOCUS_SECONDS = 0.02
-"""How long one refresh may read the history of the run in focus; for more see :meth:`Monitor.read_on`."""
+"""How long one refresh may read the history of the focused run; to read more, see :meth:`Monitor.read_on`."""
 SNAPSHOT_SECONDS = 30.0
-"""How long a snapshot requested by name may read to reach its end, as processor time."""
+"""Processor time allowed for a snapshot requested by name to read the whole history."""
 HELD_HISTORIES = 3
-"""Runs whose whole history stays in memory after the focus has moved on."""
+"""How many runs keep their whole history in memory after the focus has moved on."""
 COMPARED_BUCKETS = 1 << 18
-"""Buckets for the curves of all compared runs, some 140 bytes each: twenty runs stay below 40 MB."""
+"""Buckets for the curves of all compared runs, about 140 bytes each: twenty runs stay below 40 MB."""
 AVAILABLE_SECONDS = 5.0
-"""How long the available actions of an unchanged run stay valid: a disk may fill up meanwhile."""
+"""How long the available actions of an unchanged run stay valid: the disk may fill up meanwhile."""
 AvailabilityRule = Callable[[RunSnapshot], Mapping[str, Availability]]
 
 
@@ -68,12 +68,12 @@ class Monitor:
         kept: Summaries | None = None,
         columns: int | None = None,
     ) -> None:
-        """A monitor of ``home`` on this machine, unless a test hands in another clock or process table.
+        """Create a monitor of ``home`` on this machine; tests may pass another clock or process table.
 
         Args:
-            kept: what earlier processes have read of ended runs; what this one reads is added.
-            availability: says what can be done with a run; it fills ``available`` of the runs in focus.
-            columns: the most points per curve in a full snapshot; None: as many as a screen needs.
+            kept: summaries of ended runs from earlier processes; those read by this one are added.
+            availability: tells which actions are possible; it fills ``available`` of the focused runs.
+            columns: the most points per curve in a full snapshot; None for as many as a screen needs.
         """
         self.home = home
         self._folder = home.runs
@@ -86,13 +86,13 @@ class Monitor:
         )
         self._runs: dict[str, RunReader] = {}
         self._recalled: dict[str, RecalledRun] = {}
-        """Runs that nobody has to read: an earlier process has read them, and they have not changed."""
+        """Runs that need no reading: an earlier process has read them, and they have not changed."""
         self.watched = Watching(self._machine, columns, home.state)
         self._recently_read: list[str] = []
-        """Keys of the runs whose whole histories are in memory, the latest last."""
+        """Keys of the runs whose whole histories are in memory, the most recent last."""
         self._schedule = PollSchedule(monotonic)
         self._turns = PollSchedule(monotonic)
-        """For live runs. Hints do not hurry them: two hundred that write would otherwise all be read all the time."""
+        """For live runs. Hints do not hurry it: otherwise two hundred active runs would all be read all the time."""
         self._kept, self._all_recalled = kept, False
         self._availability = availability
         self._columns = columns
@@ -101,21 +101,21 @@ class Monitor:
     def refresh(
         self, focus: str | None = None, selected: Collection[str] = (), compared: Sequence[str] = ()
     ) -> tuple[RunSnapshot, ...]:
-        """Every run, newest first, preceded by the watched ones.
+        """Return a snapshot of every run, newest first, preceded by the watched ones.
 
         Only the run ``focus`` and the compared ones come with all curves, checkpoints and events, the others with a
-        short loss curve. A settled run gives the very same object as before. Long files are read in slices over several
-        refreshes, their newest part first.
+        short loss curve. For a settled run, the same object is returned each time. Long files are read in slices over
+        several refreshes, their newest part first.
 
         Args:
             selected: further runs whose available actions are needed.
-            compared: runs whose whole curves are needed, in memory that does not grow with their number.
+            compared: runs whose full curves are needed; their memory does not grow with the number of runs.
         """
         self._find_runs()
         closely = [*([focus] if focus is not None and not (selected and self._waits(focus)) else []), *compared]
         self._turn_to(closely, COMPARED_BUCKETS // len(compared) if compared else None)
         clock = self._machine.monotonic
-        reading = Budget(FOCUS_SECONDS, clock)  # shared by the runs that are read in full
+        reading = Budget(FOCUS_SECONDS, clock)  # shared by all runs that are read in full
         for reader in filter(None, map(self.reader, closely)):
             reader.refresh(full=True, budget=reading)
         budget = self._refresh_others(closely)
@@ -134,7 +134,7 @@ class Monitor:
         )
 
     def _refresh_others(self, closely: Collection[str]) -> Budget:
-        """Check the other runs that are due, then read on in those that are behind; returns the budget that is left."""
+        """Check the other runs that are due, then read on in those that are behind; return the remaining budget."""
         others = [(key, reader) for key, reader in self._by_need() if key not in closely]
         turn = min(sum(not reader.settled for _, reader in others) / MOST_LOOKS_A_SECOND, SETTLED_SECONDS)
         for key, reader in others:
@@ -142,7 +142,7 @@ class Monitor:
             if seconds < FEW_SECONDS or schedule.due(key, seconds):
                 reader.refresh(full=False, budget=NO_TIME)
         clock = self._machine.monotonic
-        budget = Budget(REFRESH_SECONDS, clock)  # for the newest numbers of all, then for histories, the shortest first
+        budget = Budget(REFRESH_SECONDS, clock)  # first for the newest numbers of all, then histories, shortest first
         behind = [reader for _, reader in others if not reader.caught_up]
         for reader in sorted(behind, key=lambda one: (not one.unread, one.list_pending_bytes)):
             if not budget.spent:
@@ -150,17 +150,17 @@ class Monitor:
         return budget
 
     def _newest(self) -> dict[str, RunSnapshot]:
-        """The newest snapshot of each run: first the watched ones, then those of the home, newest first."""
+        """Return the newest snapshot of each run: first the watched ones, then those of the home, newest first."""
         ours: dict[str, RunSnapshot | None] = {key: known.snapshot for key, known in self._recalled.items()}
         ours |= {key: reader.snapshot for key, reader in self._runs.items()}
         seen = {**{key: one.snapshot for key, one in self.watched.items()}, **dict(sorted(ours.items(), reverse=True))}
         return {key: snapshot for key, snapshot in seen.items() if snapshot is not None}
 
     def _find_runs(self) -> None:
-        """Find out which runs exist, and which of the recalled ones have changed."""
+        """Find out which runs exist, and which recalled ones have changed."""
         for key, known in list(self._recalled.items()):
             if self._schedule.due(key, SETTLED_SECONDS) and not known.holds():
-                del self._recalled[key]  # found again below, as one that must be read
+                del self._recalled[key]  # found again below, to be read
         found, known_runs = {run.run: run for run in run_dirs(self._folder)}, self._runs.keys() | self._recalled.keys()
         for name in known_runs - found.keys():
             self._runs.pop(name, None)
@@ -175,18 +175,18 @@ class Monitor:
                 self._runs[name] = self._open(found[name])
 
     def _open(self, run: RunDir) -> RunReader:
-        from .reader import RunReader  # 18 ms that the first frame of a list of ended runs need not wait for
+        from .reader import RunReader  # spares the first frame of a list of ended runs 18 ms
 
         return RunReader(run, self._machine, columns=self._columns)
 
     def _waits(self, key: str) -> bool:
-        """Whether a run selected in the list, and never read in full, must wait until no other is unread."""
+        """True if a run selected in the list, and never read in full, must wait for others that are still unread."""
         known = self._recalled.get(key) or self.reader(key)
         seen = known.snapshot if known is not None else None
         return (seen is None or seen.brief) and any(one.snapshot is None or one.unread for one in self._runs.values())
 
     def _remember(self, budget: Budget) -> None:
-        """Save what was read of ended runs, as far as there is time."""
+        """Save summaries of ended runs, as far as time allows."""
         if self._kept is not None:
             if not self._all_recalled:
                 self._all_recalled = True
@@ -199,18 +199,18 @@ class Monitor:
 
     @property
     def is_behind(self) -> bool:
-        """Whether ended runs have yet to be read through for the first time."""
+        """True if some ended runs have not been read through yet."""
         lacks = bool(self.watched) and self.watched.lacks_best
         return lacks or any(reader.settled and not reader.caught_up for reader in self._runs.values())
 
     def read_on(self, focus: str, seconds: float) -> int:
-        """Continue reading the history of the run in focus, without a snapshot: between refreshes, at any time.
+        """Continue reading the history of the focused run without making a snapshot; may be called at any time.
 
         Args:
-            seconds: 0 reads nothing.
+            seconds: how long to read; 0 reads nothing.
 
         Returns:
-            the bytes of it that are still unread.
+            The number of bytes still unread.
         """
         reader = self.reader(focus) if focus not in self._recalled else None
         if reader is None:
@@ -220,13 +220,13 @@ class Monitor:
         return reader.pending_bytes
 
     def snapshot(self, run: str) -> RunSnapshot:
-        """One run in full, its history read to the end.
+        """Return one run in full, its history read to the end.
 
         Args:
             run: an id, an unambiguous part of one, a name, or a key returned by :meth:`watch`.
 
         Raises:
-            UsageError: there is no such run, or several.
+            UsageError: no run matches, or several do.
         """
         reader = self.watched.get(run)
         if reader is None:
@@ -235,19 +235,19 @@ class Monitor:
         return reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
 
     def watch(self, path: Path) -> str:
-        """Add a file, a folder, a job or a store of runs that mpstui did not start; its key, empty for several runs."""
+        """Add a file, folder, job or store that mpstui did not start; return its key, empty unless it is one run."""
         keys = self.watch_all(path)
         return keys[0] if len(keys) == 1 else ""
 
     def watch_all(self, path: Path) -> list[str]:
-        """Like :meth:`watch`; returns the keys of all of its present runs."""
+        """Like :meth:`watch`, but return the keys of all runs found there now."""
         return list(self.watched.watch(path))
 
     def refresh_whole(self, seconds: float = 2.0) -> tuple[RunSnapshot, ...]:
-        """Every run with its numbers, for a command that looks once: refreshes until nothing is left to read.
+        """Refresh until nothing is left to read, for a command that looks once; return every run with its numbers.
 
         Args:
-            seconds: the most processor time to spend, so that a busy machine takes nothing from the answer.
+            seconds: the most processor time to spend (not wall time, so that a busy machine gives the same answer).
         """
         budget = Budget(seconds, time.thread_time)
         snapshots = self.refresh()
@@ -256,11 +256,11 @@ class Monitor:
         return snapshots
 
     def hint(self, runs: Iterable[str]) -> None:
-        """Something may have happened to these runs: the next refresh checks them, even settled ones."""
+        """Make the next refresh check these runs, even settled ones, because something may have happened to them."""
         self._schedule.hurry(runs)
 
     def _placed(self, snapshots: list[RunSnapshot]) -> tuple[RunSnapshot, ...]:
-        """Give queued runs their place in the queue, which depends on all of them together."""
+        """Give queued runs their place in the queue, which depends on all queued runs."""
         queued = [one.run for one in snapshots if one.state is State.QUEUED and not one.job and one.run in self._runs]
         if not queued:
             return tuple(snapshots)
@@ -277,7 +277,7 @@ class Monitor:
         return tuple(replace(item, queue=found[item.run]) if item.run in found else item for item in snapshots)
 
     def _with_available(self, key: str, snapshot: RunSnapshot) -> RunSnapshot:
-        """The run with its available actions: determined again when what decides them has changed, or after a while."""
+        """Add the available actions, redetermined when what decides them has changed, or after a while."""
         if self._availability is None:
             return snapshot
         now = self._machine.monotonic()
@@ -290,7 +290,7 @@ class Monitor:
         return replace(snapshot, available=available)
 
     def reader(self, key: str | None) -> RunFollower | None:
-        """The reader for a key."""
+        """Return the reader for a key; None if there is none."""
         if key is None:
             return None
         if (known := self._recalled.pop(key, None)) is not None:
@@ -299,13 +299,13 @@ class Monitor:
         return self.watched.get(key) or self._runs.get(key)
 
     def _by_need(self) -> list[tuple[str, RunFollower]]:
-        """Active runs first, then newest first: a budget that ends early leaves out what matters least."""
+        """Return active runs first, then newest first, so that a budget spent early leaves out what matters least."""
         runs = sorted(self._runs.items(), reverse=True)
         runs.sort(key=lambda item: item[1].settled)
         return [*self.watched.items(), *runs]
 
     def _turn_to(self, closely: list[str], buckets: int | None) -> None:
-        """Keep the histories of the runs looked at most recently; free those of the others."""
+        """Keep the histories of the most recently viewed runs; free the others."""
         if not closely or self._recently_read[-len(closely) :] == closely:
             return
         held = max(HELD_HISTORIES, len(closely))
@@ -322,7 +322,7 @@ class Monitor:
 class PollSchedule:
     """Decides when each key is checked next.
 
-    To stat everything all the time would be the whole idle load of a monitor with hundreds of ended runs.
+    With hundreds of ended runs, checking every file each time would be the monitor's entire idle load.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -330,9 +330,10 @@ class PollSchedule:
         self._next: dict[str, float] = {}
 
     def due(self, key: str, every_seconds: float) -> bool:
-        """Whether to check ``key`` now; if so, it is next due after ``every_seconds``.
+        """True if ``key`` is to be checked now; it is next due after ``every_seconds``.
 
-        The first check of each key is delayed by a part of that, so that many keys do not keep coming due together.
+        After the first check, the interval is shortened by a part that depends on the key, so that many keys do not
+        keep coming due together.
         """
         now = self._monotonic()
         if key not in self._next:
@@ -345,11 +346,11 @@ class PollSchedule:
         return True
 
     def hurry(self, keys: Iterable[str]) -> None:
-        """Check these next time."""
+        """Make these keys due at once."""
         for key in keys:
             if key in self._next:
                 self._next[key] = 0.0
 
     def forget(self, key: str) -> None:
-        """Drop a key that is gone."""
+        """Drop a key."""
         self._next.pop(key, None)

@@ -1,7 +1,7 @@
 """The newest numbers of a run, each from the witness that knows it best.
 
-The agent or our trainer, a heartbeat file of the program, what it prints and what it was given may count different
-things under one name: micro-batches or optimizer steps, from the start of the process or from that of the training.
+The agent or our trainer, the program's own heartbeat file, its output and its arguments may count different things
+under one name: micro-batches or optimizer steps, from the start of the process or from the start of the training.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ..series.metric_words import NOT_METRICS, respelt
 from .step_rate import FEWEST_COMPARED, MOST_APART_SECONDS
 
 REPORT = "report"
-"""The witness that is the training code itself, which calls us: nobody knows better."""
+"""Name of the most reliable witness: the training code itself, calling our API."""
 _BEATS_OF_SHORT_EPOCH = 2
-"""An epoch is short if the agent, which looks at the loss once a second, sees at most this many of its losses."""
+"""An epoch is short if the agent, which samples the loss once a second, sees at most this many of its losses."""
 _RATES = ("samples_per_second", "steps_per_second")
 _SHOWN_APART = ("loss", "lr", *_RATES)
 _OF_BEATS = ("step", "steps", "epoch", "epochs", "first_epoch", "epoch_step", "epoch_steps", "loss", "lr", *_RATES)
 _COUNTS: Mapping[str, Callable[[Any], float | None]] = {"step": integer, "epoch": number}
-"""What is counted, and what reads it from a witness. The total has the same name with an s."""
+"""Each counter and the function that reads it from a witness. Its total has the same name plus an s."""
 
 
 class Witness(NamedTuple):
-    """What one witness says about a run, under the names of a metrics record; a loss of None is not finite."""
+    """What one witness says about a run, keyed like a metrics record; a loss of None means it was not finite."""
 
     name: str
     says: Mapping[str, Any]
 
 
 def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
-    """What a heartbeat and the newest points say together; where they differ, the newer one counts."""
+    """Merge a heartbeat with the newest points; where they differ, the newer one wins."""
     if beat is None:
         return dict(points)
     told = {name: value for name in _OF_BEATS if (value := getattr(beat, name)) is not None}
@@ -44,7 +44,7 @@ def said(beat: Heartbeat | None, points: Mapping[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in points.items() if value is not None or name == "loss"}
     takes_turns = beat.loss_seen == "backward" and beat.accumulate is None and len(beat.metrics) > 1
     if beat.loss is None and "loss" not in told and ((beat.accumulate or 1) > 1 or takes_turns):
-        # From before it accumulated, or before another loss came.
+        # The loss in the points is from before gradients were accumulated, or before a second loss appeared.
         points = {name: value for name, value in known.items() if name != "loss"}
     if beat.epoch is not None and (number(known.get("epoch")) or 0) < beat.epoch:
         known.pop("epoch", None)  # reported at the end of an epoch; the agent is in the next one
@@ -55,60 +55,60 @@ class NumberWitnesses(NamedTuple):
     """All witnesses of one run."""
 
     own: Witness
-    """Heartbeat and points in our formats: from a trainer that reports to us, else from the agent."""
+    """The heartbeat and points in our formats, from a trainer that reports to us or from the agent."""
     program: Witness
     """The program's own heartbeat file."""
     printed: Witness
-    """What the program prints, or writes into a metric file."""
+    """What the program prints or writes to a metric file."""
     asked: Witness
     """The totals among the program's arguments."""
     beat: Heartbeat | None = None
-    """The heartbeat in our format, of which ``own`` has the numbers."""
+    """The heartbeat in our format whose numbers are in ``own``."""
     resumed: bool = False
-    """The attempt began from a checkpoint."""
+    """True if the attempt started from a checkpoint."""
 
     @property
     def parsed(self) -> Witness:
-        """What the program's parser knows; it may be a default that nobody thought of."""
+        """The totals in the program's argument parser, which may be defaults that nobody chose."""
         names = ("epochs", "steps", "batch_size")
         return Witness("arguments", {name: getattr(self.beat, f"planned_{name}", None) for name in names})
 
     @property
     def counts_anew(self) -> bool:
-        """Whether the agent counts from the start of this process: the program's own steps and epochs are better."""
+        """True if the agent counts from the start of this process: the program's own steps and epochs are better."""
         return self.beat is not None and self.beat.step_from == "process"
 
     @property
     def counts_updates(self) -> bool:
-        """Whether the agent counts optimizer steps, the program and its arguments steps of an environment."""
+        """True if the agent counts optimizer steps while the program and its arguments count environment steps."""
         return self.beat is not None and self.beat.step_from == "updates"
 
     @property
     def sees_losses(self) -> bool:
-        """Whether the agent sees what ``backward`` is called on, which is divided if gradients are accumulated."""
+        """True if the agent takes the loss from ``backward``, where gradient accumulation has divided it."""
         return self.beat is not None and self.beat.loss_seen == "backward"
 
     @property
     def sees_epochs(self) -> bool:
-        """Whether the agent counts epochs, from 1."""
+        """True if the agent counts epochs itself (from 1)."""
         return self.beat is not None and self.sees_losses and "epoch" not in self.beat.reported
 
     @property
     def trainings(self) -> int:
-        """How many trainings the agent has seen in this process; it counts epochs anew in each."""
+        """How many trainings the agent has seen in this process; it restarts its epoch count in each."""
         return 1 if self.beat is None else self.beat.training or 1
 
     @property
     def is_in_stages(self) -> bool:
-        """Whether the program prints epochs from their start again while the agent sees one network trained on."""
+        """True if the printed epochs start over while the agent sees the same network being trained further."""
         epoch, passes = integer(self.printed.says.get("epoch")), integer(self.own.says.get("epoch"))
         if not self.printed.says.get("starts_anew") or self.trainings > 1 or epoch is None or passes is None:
             return False
-        return passes > epoch + 1  # by one it is ahead of a line that ends an epoch
+        return passes > epoch + 1  # it may be one ahead of a line printed at the end of an epoch
 
     @property
     def is_one_of_many(self) -> bool:
-        """Whether this is one of several trainings in a process, nobody knows of how many."""
+        """True if this is one of an unknown number of trainings in the process."""
         return self.is_in_stages or (self.beat is not None and self.beat.training is not None)
 
     def joined(self) -> Numbers:
@@ -121,14 +121,14 @@ class NumberWitnesses(NamedTuple):
             first = next((one for one in order if read(one.says.get(count)) is not None), None)
             if first is not None:
                 found[count], by[count] = read(first.says[count]), first.name
-            if alike and first is self.own:  # a printed line may be newer than the heartbeat
+            if alike and first is self.own:  # the printed line may be newer than the heartbeat
                 found[count] = max(found[count], self.printed.says.get("printed_step") or 0)
             if (planned := self._planned(count, first, found.get(count), alike=alike)) is not None:
                 found[f"{count}s"], by[f"{count}s"] = planned
             if first is not None and count == "epoch":
                 found |= self._in_epoch(first, order, found)
         if "epoch" not in found and "step" in found and found.get("epochs") == found.get("steps") is not None:
-            found |= {"epoch": found["step"], "first_epoch": 1, "epoch_done": True}  # a bar over epochs of one step
+            found |= {"epoch": found["step"], "first_epoch": 1, "epoch_done": True}  # a bar over one-step epochs
             by["epoch"] = by["step"]
         if (teller := next(self._of_loss(), None)) is not None:
             found["loss"], by["loss"] = number(teller.says["loss"]), teller.name
@@ -141,22 +141,22 @@ class NumberWitnesses(NamedTuple):
         return Numbers(**found, metrics=self.metrics(), told_by=by)
 
     def _order_of(self, count: str, *, alike: bool) -> Sequence[Witness]:
-        """Who may give a count, the best first; the agent last if it counts something else than the program does."""
+        """Return who may give a count, best first; the agent is last if it counts something else than the program."""
         printed = self.printed.says.get("printed_step")
         behind = count == "step" and _falls_behind(printed, self.own.says.get("step"))
         if count == "epoch" and not self.counts_anew and self._has_epochs_of_its_own():
-            return self.program, self.printed  # how far a pass has come is no place in such an epoch
+            return self.program, self.printed  # the agent's place in a pass says nothing about such an epoch
         counts_other = self.counts_anew or (count == "step" and self.counts_updates)
         if not counts_other or alike or behind:
             return self.own, self.program, self.printed
-        # Before the agent's steps come printed ones, but none that are only derived from epochs and batches.
+        # Printed steps precede the agent's, but not those merely derived from epochs and batches.
         return self.program, self.printed._replace(says={**self.printed.says, "step": printed}), self.own
 
     def _has_epochs_of_its_own(self) -> bool:
-        """Whether an epoch of the program is something else than a pass through the data, which the agent counts.
+        """True if the program's epoch is not a pass through the data, which is what the agent counts.
 
-        It may be so many steps, of which a pass has more, a round of trainings, each with epochs of its own, or one of
-        a stage: what is printed is back at its start, and the agent sees the same network trained on.
+        It may be a fixed number of steps, fewer than a pass has; a round of trainings, each with epochs of its own; or
+        an epoch of a stage: the printed count starts over while the same network is trained further.
         """
         says, passes = self.printed.says, integer(self.own.says.get("epoch"))
         epoch, planned = integer(says.get("epoch")), integer(says.get("epochs"))
@@ -165,7 +165,7 @@ class NumberWitnesses(NamedTuple):
         if says.get("of_trainings"):
             return True
         epoch += says.get("first_epoch") == 0
-        if self.trainings > 1:  # what the one before has printed is no epoch of this one
+        if self.trainings > 1:  # an epoch printed by the previous training does not belong to this one
             of_each = integer(self.own.says.get("epochs"))
             return of_each is not None and max(epoch, planned or 0) > of_each
         if self.is_in_stages:
@@ -173,17 +173,18 @@ class NumberWitnesses(NamedTuple):
         rate, length = (number(self.own.says.get(name)) for name in ("steps_per_second", "epoch_steps"))
         since_the_beat = MOST_APART_SECONDS * rate / length if rate and length else 0.0
         is_shorter = (integer(says.get("epoch_steps")) or math.inf) < (length or 0.0)
-        begins = 0 if is_shorter else 1  # a heading comes before the first step below it
+        begins = 0 if is_shorter else 1  # an epoch's heading is printed before its first step
         return epoch > passes + max(begins, since_the_beat)
 
     def _planned(
         self, count: str, first: Witness | None, now: float | None, *, alike: bool
     ) -> tuple[float, str] | None:
-        """The total of a count and who tells it: whoever gave the count, else the arguments, else any other.
+        """Return the total of a count and its source: whoever gave the count, else the arguments, else any other.
 
         Args:
-            first: who gave the count, which is ``now``.
-            alike: the program prints the steps that the agent counts.
+            first: the witness that gave the count.
+            now: the count itself.
+            alike: True if the program prints the same steps as the agent counts.
         """
         parsed, beside = self.parsed, (first or self.own, self.printed) if alike else (first or self.own,)
         of_passes = (self.own,) if count == "step" or first in (None, self.own) or self.counts_anew else ()
@@ -204,8 +205,8 @@ class NumberWitnesses(NamedTuple):
         return None
 
     def _is_of_first_pass(self, told: float | None) -> bool:
-        """Whether a printed total, that of a bar as a rule, is the length of the first pass through the data, and
-        nobody knows how many follow."""
+        """True if a printed total (usually a progress bar's) is only the length of the first pass through the data,
+        and nothing says how many passes follow."""
         if not self.sees_epochs or self.beat is None or self.beat.phase == "done":
             return False
         if told is None or self.beat.epoch != 1 or self.beat.epoch_steps != told:
@@ -215,16 +216,16 @@ class NumberWitnesses(NamedTuple):
         return not is_called_so and all(number(one.says.get("epochs")) is None for one in witnesses)
 
     def _names_last(self, told: float) -> bool:
-        """Whether a program that counts epochs from 0 prints the last one where others print how many there are:
-        ``Epoch 0/24`` of 25. Its arguments say so, or the agent in the epoch that would be one too many."""
+        """True if a program that counts epochs from 0 prints the last index instead of the total: ``Epoch 0/24`` for
+        25 epochs. Its arguments reveal that, or the agent on reaching one epoch more than the printed total."""
         own = number(self.own.says.get("epoch")) if self.sees_epochs else None
         totals = (own, self.asked.says.get("epochs"), self.parsed.says.get("epochs"))
         return self.printed.says.get("first_epoch") == 0 and told + 1 in totals
 
     def metrics(self) -> dict[str, float | None]:
-        """What was measured besides loss, rates and learning rate, under the names that the program prints.
+        """Return all metrics except loss, rates and learning rate, under the names that the program prints.
 
-        The program's own value of a metric precedes what the agent saw of it: it may be a mean.
+        The program's own value of a metric precedes what the agent saw: it may be a mean.
         """
         found: dict[str, float | None] = {}
         spelt: dict[str, str] = {}
@@ -239,7 +240,7 @@ class NumberWitnesses(NamedTuple):
         return found
 
     def _in_epoch(self, first: Witness, order: Sequence[Witness], found: Mapping[str, Any]) -> dict[str, Any]:
-        """The epoch that ``first`` tells, numbered as the program prints it, and how far into it the training is."""
+        """Return the epoch given by ``first``, numbered as the program prints it, and the position within it."""
         epoch, start = found["epoch"], integer(first.says.get("first_epoch"))
         printed = self.printed.says if first is self.own and self.sees_epochs else {}
         if printed.get("first_epoch") == 0 and integer(printed.get("epoch")) is not None:
@@ -247,20 +248,20 @@ class NumberWitnesses(NamedTuple):
         told = {**found, "epoch": epoch, "first_epoch": 1 if start is None else start}
         told["epoch_done"] = first.says.get("epoch_done") is True
         if self.trainings > 1 and first is not self.own:
-            return told  # what counts within is one of the trainings of this epoch
+            return told  # the position would be that of one of the trainings of this epoch
         fitting = (one for one in (first, *order) if one.says.get("epoch_steps"))
         within = next((one for one in fitting if one is self.own or _is_epoch(one, told)), first)
         if within.says.get("epoch_steps") == self.own.says.get("epoch_steps"):
-            within = self.own  # as many batches, reported at each step
+            within = self.own  # the same batches, but reported at every step
         told |= {name: integer(within.says.get(name)) for name in ("epoch_step", "epoch_steps")}
         return {**told, **self._in_steps(told)} if within is self.printed else told
 
     @property
     def counts_alike(self) -> bool:
-        """Whether the steps that the program prints now and then are those that the agent counts.
+        """True if the steps that the program prints now and then are the ones that the agent counts.
 
-        It may print them as batches of an epoch, if an epoch is as long for both. Both are then steps that are done,
-        and between two lines the agent's count is the newer one.
+        They may be printed as batches of an epoch if both give an epoch the same length. Both then count completed
+        steps, and between two lines the agent's count is the newer one.
         """
         says, seen = self.printed.says, integer(self.own.says.get("step"))
         as_long = says.get("epoch_steps") is not None and says["epoch_steps"] == self.own.says.get("epoch_steps")
@@ -270,9 +271,9 @@ class NumberWitnesses(NamedTuple):
         return are_alike(printed, seen, number(self.own.says.get("steps_per_second")))
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
-        """A total among the arguments, on the scale of the count: with ``--epochs 2``, a start at epoch 4 ends with 5.
+        """Put a total from the arguments on the scale of the count: ``--epochs 2`` starting at epoch 4 ends with 5.
 
-        ``--epoch 20`` may mean the total, unless it is the epoch to begin with or to continue after.
+        ``--epoch 20`` may mean the total, unless it is the epoch to start from or to resume after.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
         if count == "step" and self.counts_updates and first is self.own:
@@ -287,9 +288,9 @@ class NumberWitnesses(NamedTuple):
         return asked
 
     def _in_steps(self, found: Mapping[str, Any]) -> dict[str, int]:
-        """The place in the epoch in steps, if the program prints samples and its batch size is among the arguments.
+        """Convert the position in the epoch from samples to steps if the arguments contain the batch size.
 
-        Only if the result agrees with the steps done; it does not if several processes take a batch each.
+        Only if the result agrees with the steps done: it does not if several processes take a batch each.
         """
         sizes = (integer(one.says.get("batch_size")) for one in (self.asked, self.parsed))
         batch, step = next(filter(None, sizes), None), found.get("step") or 0
@@ -298,35 +299,35 @@ class NumberWitnesses(NamedTuple):
             return {}
         before = math.floor(found["epoch"]) - found["first_epoch"]
         if before * whole + done <= 1.5 * step:
-            return {}  # steps already
+            return {}  # already in steps
         done, whole = math.ceil(done / batch), math.ceil(whole / batch)
         return {"epoch_step": done, "epoch_steps": whole} if step / 2 <= before * whole + done <= 1.5 * step else {}
 
     def _of_loss(self) -> Iterator[Witness]:
-        """The witnesses that know a loss, the best first: one printed along the steps precedes what the agent sees."""
+        """Yield the witnesses that know a loss, best first: one printed along the steps precedes the agent's."""
         epoch, begun = (integer(self.printed.says.get(name)) or 0 for name in ("epoch", "begun_epoch"))
         steps, epochs = integer(self.own.says.get("step")) or 0, epoch - begun + 1
-        # An epoch may be one step (a whole graph, say), or so short that its printed mean comes as often as a beat.
+        # An epoch may be one step (a whole graph, say), or so short that its mean is printed as often as a beat comes.
         beats, is_done = (0, False) if self.beat is None else (self.beat.seq, self.beat.phase == "done")
         are_short = 1 < steps <= epochs or 1 < beats <= _BEATS_OF_SHORT_EPOCH * epochs
-        # After the last step, the printed mean of the whole epoch says more than the loss of its last batch.
+        # After the last step, the printed mean of the epoch says more than the loss of its last batch.
         along = (self.printed,) if self.printed.says.get("along_steps") or are_short or is_done else ()
         order = (self.own, *along, self.program, self.printed)
         if self.sees_losses:
             divided = (number(self.own.says.get("backward_passes_per_step")) or 1.0) > 1.0
-            counts = integer(self.own.says.get("step")) is not None  # otherwise it has one last loss and no curve
+            counts = integer(self.own.says.get("step")) is not None  # otherwise it has a single loss and no curve
             seen = (self.own,) if counts and not divided else ()
             order = (*along, *seen, self.program, self.printed, self.own)
         return (one for one in order if "loss" in one.says)
 
 
 def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping[str, Any]) -> Heartbeat | None:
-    """The agent's heartbeat, counted in planned epochs instead of passes through the loader, if one pass is everything:
-    it has as many steps as the program calls the total, and the planned epochs are equal parts of it, all whole.
+    """Recount the agent's heartbeat in planned epochs if the whole training is one pass through the loader: the pass
+    has as many steps as the total that the program prints, and the planned epochs divide it evenly.
 
     Args:
-        printed: the newest values of the output.
-        asked: the totals among the arguments.
+        printed: the newest values from the output.
+        asked: the totals from the arguments.
     """
     if beat is None or beat.loss_seen is None or "epoch" in beat.reported:
         return beat
@@ -341,7 +342,7 @@ def in_epochs(beat: Heartbeat | None, printed: Mapping[str, Any], asked: Mapping
 
 
 def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
-    """Whether the program counts samples within an epoch: as many as the batches hold that the agent has ``seen``."""
+    """True if the program counts samples within an epoch: as many as fit the batches that the agent has ``seen``."""
     whole = integer(printed.get("epoch_steps"))
     if seen is None or whole is None or not seen.epoch_steps or not seen.batch_size:
         return False
@@ -350,24 +351,24 @@ def counts_samples(seen: Heartbeat | None, printed: Mapping[str, Any]) -> bool:
 
 
 def are_alike(printed: float, seen: float, steps_per_second: float | None) -> bool:
-    """Whether a printed step may be one of those that the agent has ``seen``: not every step is printed, and the
+    """True if a printed step may belong to the count that the agent has ``seen``: not every step is printed, and the
     heartbeat may be older than the newest line."""
     return seen / 2 <= printed <= seen + MOST_APART_SECONDS * (steps_per_second or 0.0)
 
 
 def _falls_behind(printed: Any, seen: Any) -> bool:
-    """Whether the printed count is of something else: its newest line cannot be so old that it is so low."""
+    """True if the printed count is too low for its newest line to be merely old: it counts something else."""
     return integer(printed) is not None and 2 * (integer(printed) or 0) < (integer(seen) or 0)
 
 
 def _is_epoch(within: Witness, found: Mapping[str, Any]) -> bool:
-    """Whether what a witness counts within may be an epoch: the bar of an evaluation is shorter than that."""
+    """True if the position that a witness gives may be within an epoch: the bar of an evaluation is too short."""
     epochs, steps = found.get("epochs"), found.get("steps")
     return not epochs or not steps or epochs * (number(within.says.get("epoch_steps")) or 0) >= steps
 
 
 def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
-    """The metric values among the newest values, without counters and texts."""
+    """Return the metrics among the newest values, without counters and texts."""
     return {
         name: value
         for name, value in newest.items()
@@ -377,7 +378,7 @@ def reported_metrics(newest: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def with_agent_told_apart(numbers: Numbers, own: Heartbeat | None) -> Numbers:
-    """``numbers`` that name the agent for what it has seen besides what the training code reports itself."""
+    """Return ``numbers`` that credit the agent with whatever the training code does not report itself."""
     if own is None or not own.reported:
         return numbers
     seen = {name: "agent" for name, by in numbers.told_by.items() if by == REPORT and name not in own.reported}
@@ -387,7 +388,7 @@ def with_agent_told_apart(numbers: Numbers, own: Heartbeat | None) -> Numbers:
 def with_facts(
     numbers: Numbers, own: Heartbeat | None, program: Heartbeat | None, printed: Mapping[str, Any]
 ) -> Numbers:
-    """``numbers`` with device, memory, data and checkpoint: from our heartbeat, else the program's, else as printed."""
+    """Add device, memory, data and checkpoint: from our heartbeat, else the program's, else as printed."""
     beat, device = own or program, text(printed.get("device"))
     facts = {name: getattr(beat, name) for name in ("device", "memory", "data", "checkpoint")} if beat else {}
     is_done = printed.get("done") is True or (beat is not None and beat.phase == "done")

@@ -1,4 +1,4 @@
-"""One run directory of ours, read again and again: what was found is kept, and only what changed is read."""
+"""Reads one run directory of ours repeatedly: keeps what was found, and reads only what has changed."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ def _of_end(seen: RunWitnesses) -> dict[str, Any]:
 
 
 class KnownCommand:
-    """The command and environment of the newest attempt, or those asked for while the first one waits to start.
+    """The command and environment of the newest attempt, or the requested ones until the first attempt starts.
 
-    Secrets are masked, once for each launch.
+    Secrets are masked, once per launch.
     """
 
     def __init__(self) -> None:
         self.argv: tuple[str, ...] = ()
         self.facts: dict[str, Any] = {}
-        """The fields of a snapshot that come from it."""
+        """The snapshot fields derived from it."""
         self._of: LaunchRecord | Spec | None = None
 
     def learn(self, launch: LaunchRecord | None, spec: Spec | None, run: RunDir) -> bool:
-        """Take it from the launch, else from what was asked for; True if it is another one now."""
+        """Take the command from the launch record, else from the spec; True if it has changed."""
         source = launch or spec
         if source is None or source is self._of:
             return False
-        from ...wire.secrets import masked, masked_words  # not needed for a run that was recalled
+        from ...wire.secrets import masked, masked_words  # a recalled run does not need it
 
         self._of = source
         said = source if isinstance(source, LaunchRecord) else source.launch.variants.get(source.launch.device)
@@ -83,25 +83,25 @@ class RunReader(RunFollower):
     def __init__(
         self, run: RunDir, machine: LocalMachine, notes: LogNotes | None = None, columns: int | None = None
     ) -> None:
-        """``notes``: what is known about its log from an earlier look, for a list without curves."""
+        """``notes``: what an earlier process noted about its log, for a list without curves."""
         super().__init__(machine, columns)
-        self.run, self.key = run, run.run  # what its snapshots are called: of one that is watched, its path
+        self.run, self.key = run, run.run  # the id in its snapshots; for a watched run, that is its path
         self.witnesses = WitnessReader(run, machine)
         self.points = self._metrics = PointReader(run.metrics, self.capacity)
         self._events, self._images = EventReader(run.events), Occasional[int](IMAGE_SECONDS, 0)
         self._newest_image = NewestImage(run).number
         self._extremes = ExtremesReader(run.metrics)
         self._stamps: Stamps | None = None
-        """The stamps, taken before reading, of the files that an ended run was read from; None: not looked at."""
+        """Stamps of the files that an ended run was read from, taken before reading; None if not looked at."""
         self._recalled_curves: Mapping[str, SeriesView] = {}
         """Curves saved by an earlier process, shown until the whole history has been read."""
         self._remembered: Stamps | None = None
-        """The stamps of what was saved for the next process."""
+        """The stamps under which it was saved for the next process."""
         self._recalled = ""
-        """The name it was launched under, as long as all that is known about it comes from an earlier process."""
+        """The name it was launched under while everything known comes from an earlier process, else empty."""
         self._config = RecordFile(self.witnesses.folder.config, settings_in)
         self._settings: Mapping[str, str] = {}
-        """The settings its code reports: those of this attempt or, until it has reported any, of the one before it."""
+        """The settings its code reports: those of this attempt or, until it reports any, of an earlier one."""
         self._labels = RecordFile(run.labels, labels.parse)
         self._scanner, self._checkpoints = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
         self._notes = notes
@@ -140,7 +140,7 @@ class RunReader(RunFollower):
             self.witnesses.believe()
             if stamps_of(self.run, self._stamps) != self._stamps:
                 self._recalled_curves = {}
-            elif not full:  # only its labels have changed
+            elif not full:  # only its labels can have changed
                 return replace(self.snapshot, **self._label_fields())
         self._recalled = ""
         self.witnesses.poll()
@@ -180,14 +180,14 @@ class RunReader(RunFollower):
         )
 
     def recall(self, known: RecalledRun) -> None:
-        """Begin with what an earlier process has read of it; enough until it is needed in full."""
+        """Start from what an earlier process read; that is enough until the run is needed in full."""
         self.snapshot = known.snapshot
         self._stamps = self._remembered = known.stamps
         self._recalled_curves, self._recalled = known.snapshot.series, known.launched_name
         self.witnesses.believe()
 
     def remember(self, kept: Summaries) -> bool:
-        """Save what is known about it for the next process if it has ended and was read to its end; True if saved."""
+        """Save what is known for the next process if the run has ended and was read completely; True if saved."""
         found = self.snapshot
         if self._stamps is None or self._stamps == self._remembered or found is None:
             return False
@@ -201,14 +201,14 @@ class RunReader(RunFollower):
         return True
 
     def _take_stamps(self) -> Stamps | None:
-        """The stamps of the files about to be read; None while a supervisor may still write them."""
+        """Return the stamps of the files about to be read; None while a supervisor may still write to them."""
         if self.witnesses.seen.supervisor_held:
             return None
         others = [one.path for one in (self.external, self.heartbeats.file) if one is not None]
         return stamps_of(self.run, files_of(self.run, self._attempt, others))
 
     def _known_extremes(self, curves: Mapping[str, SeriesView], full: bool) -> Extremes:
-        """Lowest and highest values, printed ones included; those known before, while these are being read."""
+        """Return the lowest and highest values, printed ones included; the previous ones until all is read."""
         if full and self.complete:
             return {name: (view.minimum, view.maximum) for name, view in curves.items()}
         if full or not self._extremes.complete or (self.external is not None and not self.external.complete):
@@ -218,7 +218,7 @@ class RunReader(RunFollower):
         return {**printed, **self._extremes.found} if printed else self._extremes.found
 
     def _label_fields(self) -> dict[str, Any]:
-        """Its labels, as fields of a snapshot; if they name none, its name is that of the launch, or its id."""
+        """Return its labels as snapshot fields; without a name among them, it has that of the launch, or its id."""
         self._labels.read()
         said = self._labels.value or labels.Labels()
         return {**said._asdict(), "name": said.name or self._launched_name}
@@ -229,17 +229,17 @@ class RunReader(RunFollower):
         return self._recalled or (spec.value.name if spec.value else str(spec.raw.get("name") or self.run.run))
 
     def note(self) -> None:
-        """Note for the next process what was read of its log, unless its reader could not cope with a part of it."""
+        """Note for the next process what was read of its log, unless part of it could not be parsed."""
         if self._notes is not None and self.external is not None and (note := self.external.note()) is not None:
             self._notes.keep(self.run.run, self.external.path, self._pattern, note)
 
     def _follow_profile(self) -> None:
-        """Follow the files that the profile names."""
+        """Follow the files named in the profile."""
         spec, launch = self.witnesses.spec.value, self.witnesses.launch.value
         self._launched = launch.time if launch else 0.0
         if spec is None or not spec.watch:
             return
-        # Path.expanduser raises for a user unknown to this machine.
+        # Path.expanduser raises for a user that this machine does not know.
         named = {kind: Path(spec.launch.cwd, os.path.expanduser(name)) for kind, name in spec.watch.items() if name}  # noqa: PTH111
         self._pattern = spec.watch.get("pattern")
         self.heartbeats.follow(named.get("heartbeat"), self._launched)
@@ -248,7 +248,7 @@ class RunReader(RunFollower):
             self.external = self._open_metrics(other)
 
     def _read(self, full: bool, budget: Budget) -> None:
-        """Read what was added; of an ended run that only the list shows, once there is time."""
+        """Read what was added; an ended run that is shown only in the list waits until there is time."""
         stamp = storage.stamp(self._output) if self._output else None
         self._output_changed, self._output_bytes = (stamp[0] / 1e9, stamp[2]) if stamp else (None, 0)
         ended = self.witnesses.exit.value is not None
@@ -263,7 +263,7 @@ class RunReader(RunFollower):
                 self._extremes.rest()
         self._metrics.sketch(None if full else frozenset(LIST_SERIES))
         if full:
-            if not (budget.spent and self._metrics.pending_bytes):  # several may share the budget, one after the other
+            if not (budget.spent and self._metrics.pending_bytes):  # several runs may share the budget in turn
                 self._metrics.read_history(budget)
             self._events.read()
         self._choose_external()
@@ -276,8 +276,8 @@ class RunReader(RunFollower):
     def _choose_external(self) -> None:
         """Decide what to read besides our own files: the profile's file, or the output if nothing else has numbers.
 
-        What a program prints may be more than the agent knows of it. If a program reports to us, its output is read
-        only until its first own numbers.
+        The output may tell more than the agent knows. If a program reports to us itself, its output is read only until
+        the first numbers it reports.
         """
         if (output := self._output) is None:
             return
@@ -299,9 +299,9 @@ class RunReader(RunFollower):
         return found
 
     def _continue_attempts(self) -> None:
-        """Chain this attempt's output to the earlier ones: one curve, read from the first attempt on.
+        """Chain this attempt's output to the earlier ones, for curves that start at the first attempt.
 
-        The newest numbers, as the list knew them, stay until the new curve has come as far.
+        The newest numbers, as the list had them, stay until the new curves have got that far.
         """
         known = self.external
         if known is None or known.path != self._output:
@@ -321,10 +321,10 @@ class RunReader(RunFollower):
         numbers = self._numbers(self._attempt, moving=moving)
         named = launch is not None and AGENT_DEVICE_VARIABLE in launch.env and not (own and own.device.type)  # not used
         if (numbers.device.type is None or named) and launch and launch.device not in (None, "auto", ""):
-            # The requested device stands in if the trainer reports none.
+            # Use the requested device if the trainer reports none.
             numbers = replace(numbers, device=numbers.device._replace(type=launch.device))
         printed, of_many = (self.external.newest, self.external.starts_anew) if self.external else ({}, False)
-        # With a known number of steps, two beats tell the speed better than an average.
+        # With known steps, two beats give a better speed than the average since the start.
         times = own is not None and own.step is not None and (numbers.steps or own.step_from or own.begun_step)
         of_many = of_many or (own is not None and own.training is not None)
         if moving and numbers.eta_seconds is None and launch and not launch.checkpoint and not (of_many or times):
@@ -339,7 +339,7 @@ class RunReader(RunFollower):
         return replace(numbers, done=True) if finished and (numbers.steps, numbers.epochs) != (None, None) else numbers
 
     def _all_curves(self, full: bool, told_by: Mapping[str, str], branch: Branch | None) -> dict[str, SeriesView]:
-        """All curves, saved ones of an earlier process included; a branch continues those of the run it left."""
+        """Return all curves, including those saved by an earlier process; a branch continues those of its parent."""
         curves = {**self._curves(full, told_by), **self._recalled_curves}
         if not full or branch is None:
             return curves
@@ -358,7 +358,7 @@ class RunReader(RunFollower):
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = self._events.events if full else ()
         curves = self._all_curves(full, numbers.told_by, spec.branch if spec else None)
-        told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # of a checkpoint, the end, or NaN
+        told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # a change calls for a new look
         look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(
             run=self.key,

@@ -1,9 +1,9 @@
-"""A run's signs of life (heartbeats, output, process), and what they say together about how it is doing.
+"""A run's signs of life (heartbeats, output, process), and the health derived from them.
 
 No single sign raises an alarm. The first is the trainer's own promise (``expect_next_in`` of its heartbeat); before a
 run is called hung, the growth of its output, the time since its last step and the state of its process are checked too.
-Time in which the machine slept is not silence: that is the part of wall time that the monotonic clock did not count,
-which stops during sleep on Linux and macOS alike.
+Time during which the machine slept does not count as silence: it is the wall time that the monotonic clock missed,
+since that clock stops during sleep on both Linux and macOS.
 """
 
 from __future__ import annotations
@@ -27,57 +27,57 @@ from .local_machine import LocalMachine
 from .step_rate import ProgressPace
 
 SLEPT_SECONDS = 60.0
-"""If wall and monotonic clock drift apart by less than this, a clock was set; by more, the machine slept."""
+"""If wall and monotonic clock drift apart by less than this, a clock was adjusted; by more, the machine slept."""
 SLEEP_NOTE_SECONDS = 600.0
 """How long a sleep is still mentioned after it is over."""
 MOST_RANKS = 64
 RANKS_SECONDS = 2.0
-"""How often to look for ranks that have begun to write."""
+"""How often to look for heartbeat files of further ranks."""
 DEFAULT_PROMISE_SECONDS = 60.0
-"""The promise assumed of a heartbeat that makes none."""
+"""The promise assumed for a heartbeat that makes none."""
 HUNG_TIMES, HUNG_MARGIN_SECONDS = 3.0, 60.0
 QUIET_LOG_SECONDS = 300.0
-"""Without heartbeats, an output that is silent for so long, and ``QUIET_TIMES`` its usual pause, counts as stalled."""
+"""Without heartbeats, an output silent for this long and for ``QUIET_TIMES`` its usual pause counts as stalled."""
 QUIET_TIMES = 10.0
 QUIET_BEAT_SECONDS, QUIET_STEPS = 10.0, 5.0
-"""A training counts as silent after this long without a sign, and after the time of this many of its steps."""
+"""A training counts as silent after this long, and the time of this many steps, without a sign of life."""
 QUIET_LINE_SECONDS, QUIET_LINES = 60.0, 5.0
-"""The same for a training that only prints: after this long without a line, and this many usual pauses."""
+"""The same for a training that only prints: after this long, and this many usual pauses, without a line."""
 STUCK_SECONDS, STUCK_STEPS = 60.0, 20.0
 STOPPED = "T"
 """The kernel's letter for a process stopped by a signal."""
 
 
 class Silence(NamedTuple):
-    """The age of a heartbeat: seconds awake, and seconds that the machine slept."""
+    """The age of a heartbeat, split into seconds that the machine was awake and seconds that it slept."""
 
     awake: float
     slept: float
 
 
 class BeatFile:
-    """Follows one heartbeat file: ours by schema 1, another program's through the table of aliases."""
+    """Follows one heartbeat file: ours (schema 1), or another program's, read through the table of aliases."""
 
     def __init__(self, path: Path, machine: LocalMachine) -> None:
         self.path = path
         self.beat: Heartbeat | None = None
-        """The newest one that could be read."""
+        """The newest beat that could be read."""
         self.ours = False
-        """Whether it follows our schema: its phase, promise and clock can then be relied on."""
+        """True if the file follows our schema, so that its phase, promise and clock can be relied on."""
         self.slept_seconds = 0.0
-        """Length of the last sleep between two beats; see :meth:`slept_before`."""
+        """How long the machine last slept between two beats; see :meth:`slept_before`."""
         self._woke = 0.0
         self._machine = machine
         self._file = RecordFile[Mapping[str, Any]](path, dict)
 
     def read(self) -> float | None:
-        """Read a new beat; returns the seconds slept since the previous one, None if there is no new beat."""
+        """Read a new beat. Return the seconds slept since the previous one, or None if there is no new beat."""
         if not self._file.read():
             return None
-        if self._file.value is None:  # a program that does not rename may be half-way through writing it
+        if self._file.value is None:  # a program that does not write by renaming may be halfway through
             of_agent = self.beat is not None and self.beat.loss_seen is not None
             if of_agent and self._file.modified_ns is None and self.path.parent.exists():
-                self.beat = None  # an agent that gave up has removed it
+                self.beat = None  # an agent that gives up removes its file
             return None
         try:
             beat: Heartbeat | None = heartbeat.from_json(self._file.value)
@@ -97,7 +97,7 @@ class BeatFile:
         return slept
 
     def silence(self) -> Silence | None:
-        """How old the newest beat is; None if there was none."""
+        """Return the age of the newest beat; None if there was none."""
         beat = self.beat
         if beat is None:
             return None
@@ -108,12 +108,12 @@ class BeatFile:
         return Silence(awake, max(0.0, wall - awake)) if awake >= 0 else Silence(wall, 0.0)
 
     def slept_before(self, now: float) -> float:
-        """The length in seconds of a sleep that ended within the last minutes; else 0."""
+        """Return how many seconds the machine slept if it woke within the last ``SLEEP_NOTE_SECONDS``; else 0."""
         return self.slept_seconds if now - self._woke < SLEEP_NOTE_SECONDS else 0.0
 
 
 class LateRank(NamedTuple):
-    """A rank above 0 that broke its promise: it holds up all others, even if rank 0 still beats."""
+    """A rank above 0 whose heartbeat is overdue: it holds up all others, even if rank 0 still beats."""
 
     rank: int
     silent_seconds: float
@@ -121,14 +121,14 @@ class LateRank(NamedTuple):
 
 
 class Heartbeats:
-    """The heartbeats of one run: the newest attempt's, and those in a file of the program's own."""
+    """The heartbeats of one run: the newest attempt's, and those in the program's own file."""
 
     def __init__(self, machine: LocalMachine, own: ProgressPace, program: ProgressPace) -> None:
         """``own`` receives the steps of our own heartbeat, ``program`` those of the program's."""
         self._machine = machine
         self._paces = own, program
         self.readings = SeriesStore()
-        """Curves of what the program's own heartbeats said: nobody else keeps them."""
+        """Curves of the program's own heartbeats, which are kept nowhere else."""
         self._own: BeatFile | None = None
         self._external: BeatFile | None = None
         self._launched = 0.0
@@ -137,12 +137,12 @@ class Heartbeats:
         self._ranks_at = 0.0
 
     def begin_attempt(self, folder: AttemptDir) -> None:
-        """Follow the heartbeat of this attempt."""
+        """Start to follow the heartbeat of a new attempt."""
         self._own = BeatFile(folder.heartbeat(), self._machine)
         self._folder, self._ranks, self._ranks_at = folder, {}, -RANKS_SECONDS
 
     def follow(self, path: Path | None, launched: float = 0.0) -> None:
-        """Also read a heartbeat file of the program's own; beats from before ``launched`` belong to an earlier run."""
+        """Also read the program's own heartbeat file; beats older than ``launched`` belong to an earlier run."""
         self._launched = launched
         if path is not None and (self._external is None or self._external.path != path):
             self._external = BeatFile(path, self._machine)
@@ -164,7 +164,7 @@ class Heartbeats:
 
     @property
     def phase(self) -> str | None:
-        """The phase in the attempt's newest heartbeat of our schema; None if there is none."""
+        """The phase in the attempt's newest heartbeat if it follows our schema, else None."""
         beat = self._own.beat if self._own and self._own.ours else None
         return beat.phase if beat else None
 
@@ -175,7 +175,7 @@ class Heartbeats:
 
     @property
     def agent_waits(self) -> bool:
-        """Whether the agent is in a process that has loaded torch but has not seen it train."""
+        """True if the agent is in a process that has loaded torch, but has not seen it train yet."""
         return self.own is None and self._folder is not None and self._folder.stack_signal.exists()
 
     @property
@@ -186,17 +186,17 @@ class Heartbeats:
 
     @property
     def followed(self) -> Path | None:
-        """The program's own file."""
+        """The program's own heartbeat file."""
         return self._external.path if self._external else None
 
     @property
     def program_name(self) -> str:
-        """The name of the program's file."""
+        """The name of that file; empty if there is none."""
         return self._external.path.name if self._external else ""
 
     @property
     def file(self) -> BeatFile | None:
-        """The file whose silence counts, once a beat of this attempt was read from it."""
+        """The file whose silence counts; None until a beat of this attempt was read."""
         return self._own if self.own else self._external if self.program else None
 
     @property
@@ -206,12 +206,12 @@ class Heartbeats:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the newest beat is older than it promised."""
+        """True if the next beat has not come within the promised time."""
         silence, beat = self.file.silence() if self.file is not None else None, self.beat
         return silence is not None and beat is not None and silence.awake > _promised(beat.expect_next_in)
 
     def signs(self, now: float) -> Signs:
-        """The signs of life that the heartbeats alone give."""
+        """Return the signs of life known from the heartbeats alone."""
         file = self.file
         beat, silence = (file.beat, file.silence()) if file else (None, None)
         if file is None or beat is None or silence is None:
@@ -228,7 +228,7 @@ class Heartbeats:
         )
 
     def ranks(self) -> tuple[Heartbeat, ...]:
-        """The newest heartbeat of each rank, in the order of ranks; empty for a training with one process."""
+        """Return the newest heartbeat of each rank, in order of rank; empty for a single-process training."""
         beat, now = self.beat, self._machine.monotonic()
         if self._folder is None or beat is None or beat.world_size is None or beat.world_size < 2:
             return ()
@@ -241,7 +241,7 @@ class Heartbeats:
         return (beat, *(file.beat for _, file in sorted(self._ranks.items()) if file.beat is not None))
 
     def late_rank(self) -> LateRank | None:
-        """The rank above 0 that is most overdue; None if all keep their promises, or there is only one process."""
+        """Return the rank above 0 that has been silent longest, among those overdue; None if none is."""
         late: list[LateRank] = []
         for rank, file in self._ranks.items() if self.ranks() else ():
             silence, last = file.silence(), file.beat
@@ -253,54 +253,54 @@ class Heartbeats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """The signs of life of one attempt. Ages are seconds of awake time; None: there never was such a sign."""
+    """The signs of life of one attempt. Ages are seconds of awake time, None if there was no such sign yet."""
 
     phase: str | None = None
     doing: str = ""
-    """What it is doing, in the training's own words."""
+    """What the training says it is doing."""
     beat_age: float | None = None
     promise: float | None = None
     """``expect_next_in`` of the newest heartbeat."""
     steps_done: bool = False
-    """Whether a first step, epoch or loss of this attempt was seen."""
+    """True once a first step, epoch or loss of this attempt was seen."""
     step_age: float | None = None
-    """Since the step last advanced."""
+    """Time since the step last advanced."""
     usual_step_seconds: float | None = None
     """Median time between two steps."""
     output_age: float | None = None
     usual_output_seconds: float | None = None
-    """Usual pause between two writes to the output; None: unknown, there were too few."""
+    """Usual pause between two writes to the output; None if there were too few to tell."""
     up_seconds: float | None = None
-    """Since the start of the attempt; None: unknown."""
+    """Time since the start of the attempt; None if unknown."""
     paused: bool = False
-    """Whether the supervisor was asked to pause it."""
+    """True if the supervisor was asked to pause it."""
     process_state: str | None = None
-    """The kernel's letter for the trainer: R, S, D or U, T, Z."""
+    """The kernel's letter for the state of the trainer process: R, S, D or U, T, Z."""
     late_rank: LateRank | None = None
-    """A rank above 0 that broke its promise."""
+    """A rank above 0 whose heartbeat is overdue."""
     slept_seconds: float = 0.0
     """How long the machine has slept since the newest heartbeat."""
     slept_before_seconds: float = 0.0
-    """How long the machine slept, in the last minutes, before the training reported again."""
+    """How long the machine slept recently, before the training reported again."""
 
 
 class Condition(NamedTuple):
     """How a run is doing, and a few words about it."""
 
     health: Health | None
-    """None: its training is done, or nobody knows."""
+    """None if the training is done, or unknown."""
     note: str = ""
     silent: bool = False
-    """Whether nothing was heard for longer than usual, though no promise is broken yet."""
+    """True if nothing was heard for longer than usual, though nothing is overdue yet."""
 
     @property
     def moves(self) -> bool:
-        """Whether it makes progress, so that its speed and remaining time still hold."""
+        """True if the run makes progress, so that its speed and remaining time are still valid."""
         return not (self.silent or self.health in (None, Health.STALLED, Health.HUNG, Health.PAUSED))
 
 
 def assess(signs: Signs) -> Condition:
-    """The health of a run that is running. Pure."""
+    """Return the health of a run in progress. A pure function."""
     if signs.paused:
         return Condition(Health.PAUSED)
     if signs.process_state == STOPPED:
@@ -308,7 +308,7 @@ def assess(signs: Signs) -> Condition:
     if signs.beat_age is None:
         return _by_output(signs)
     promise = _promised(signs.promise)
-    is_done = signs.phase == "done"  # then this was its last beat
+    is_done = signs.phase == "done"  # no further beat will come
     if signs.beat_age > promise and not is_done:
         return _silent(signs, signs.beat_age, promise)
     if signs.slept_seconds > SLEPT_SECONDS and not is_done:
@@ -356,14 +356,14 @@ def _silent(signs: Signs, age: float, promise: float) -> Condition:
 
 
 def _by_output(signs: Signs) -> Condition:
-    """A program without heartbeats: silence alone never proves that it hangs."""
+    """Return the health of a program without heartbeats: silence alone never proves that it hangs."""
     age, usual = signs.output_age, signs.usual_output_seconds
     if age is None:
         return Condition(Health.WARMING, "nothing printed yet" + _so_far(signs))
     if age > max(QUIET_LOG_SECONDS, QUIET_TIMES * (usual or 0.0)):
         if not signs.steps_done:
             return Condition(Health.WARMING, f"nothing printed for {span(age)}")
-        # As long as no pause was timed, this may be its usual one.
+        # With no pause measured yet, this may be the usual one.
         return Condition(Health.TRAINING if usual is None else Health.STALLED, f"no output for {span(age)}")
     if signs.steps_done:
         silent = usual is not None and age > max(QUIET_LINE_SECONDS, QUIET_LINES * usual)
@@ -373,7 +373,7 @@ def _by_output(signs: Signs) -> Condition:
 
 
 def _so_far(signs: Signs) -> str:
-    """How long a slow start has taken, as words to append: data, downloads and compiling take their time."""
+    """Return words to append that say how long a slow start has taken: data, downloads and compiling take time."""
     up = signs.up_seconds or 0.0
     return f" for {span(up)}" if up > STUCK_SECONDS else ""
 
@@ -383,7 +383,7 @@ def _output_moves(signs: Signs, within: float) -> bool:
 
 
 def _reports_again(beat: Heartbeat) -> bool:
-    """Whether a training that counts nothing and names no phase goes on reporting: one number may be of its setup."""
+    """True if a training without counts or phases has reported metrics more than once: one may be from its setup."""
     return beat.phase is None and bool(beat.metrics) and beat.seq > 1
 
 

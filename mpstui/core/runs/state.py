@@ -1,19 +1,19 @@
-"""Where a run is, derived from its witnesses: two kernel locks, the records, the process table. Pure.
+"""The state of a run, a pure function of its witnesses: two kernel locks, the records, the process table.
 
-The table behind it, for the newest attempt (S: supervisor.lock, R: run.lock or a recorded process that is still alive):
+It follows this table, for the newest attempt (S: supervisor.lock, R: run.lock or a recorded process still alive):
 
 =========  ====  ====  ==========================================================================
 exit.json  S     R     meaning
 =========  ====  ====  ==========================================================================
 yes        free  free  ended: finished, stopped, killed or failed, as the record says
-yes        free  held  ended, and descendants outlived the trainer
-any        held  any   supervised: what the supervisor's own status says
+yes        free  held  ended, but descendants of the trainer are still alive
+any        held  any   supervised: as the supervisor's own status says
 no         free  held  unsupervised: the supervisor died, the trainer lives
 no         free  free  lost: the machine restarted (other boot id), or the supervisor was killed
 =========  ====  ====  ==========================================================================
 
-Processes that drop the inherited lock (torchrun starts its ranks with closed descriptors) are found through the tree
-that the supervisor recorded; their identities mean nothing after a reboot.
+Processes that drop the inherited lock (torchrun starts its ranks with closed descriptors) are found through the process
+tree that the supervisor recorded; after a reboot, those pids mean nothing.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ..model.moves import Moving
 from ..model.snapshot import State
 
 SENT_SIGNALS = frozenset({signals.SIGHUP, signals.SIGINT, signals.SIGQUIT, signals.SIGKILL, signals.SIGTERM})
-"""Signals that somebody sends; any other (SIGSEGV, SIGABRT ...) means that the program crashed."""
+"""Signals that somebody sent; any other (SIGSEGV, SIGABRT, ...) means that the program crashed."""
 NEWCOMER_SECONDS = 10.0
 """How long a new run directory may lack what its launcher and supervisor are about to write."""
 JUDGING_SECONDS = 5.0
-"""How long a supervisor may take to record whether a crashed attempt is followed by another."""
+"""How long a supervisor may take to record whether it restarts a crashed attempt."""
 _SILENT = "its supervisor is stopped by a signal and sees nothing: `mpstui stop`, or `kill -CONT`, lets it go on"
 _HELD = frozenset({MoveStep.LIST, MoveStep.SEND})
-"""Steps of a move in which whoever moves the run takes the place of its supervisor."""
+"""Steps of a move during which the mover holds the supervisor's lock."""
 
 
 class StateVerdict(NamedTuple):
-    """A state and a sentence that says which witness it is based on."""
+    """A state, and a sentence that names the witness for it."""
 
     state: State
     reason: str
@@ -54,49 +54,49 @@ class RunWitnesses(NamedTuple):
 
     spec: Spec | None = None
     job: JobView | None = None
-    """What its scheduler says, if it is a scheduler's job: see :mod:`.scheduled`."""
+    """What the scheduler says, if the run is a scheduler's job: see :mod:`.scheduled`."""
     wished: frozenset[str] = frozenset()
-    """Of a scheduler's job whose newest attempt has ended: the unanswered ones of ``restart``, ``stop``, ``kill``."""
+    """Unanswered ``restart``, ``stop`` and ``kill`` requests of a scheduler's job whose newest attempt has ended."""
     moved: Move | None = None
-    """Set once it was handed over to another machine."""
+    """Set once the run was handed over to another machine."""
     status: Status | None = None
     exit: ExitRecord | None = None
-    """Of the newest attempt."""
+    """The exit record of the newest attempt."""
     attempt: int = 0
-    """The newest attempt; 0: there is none."""
+    """The number of the newest attempt; 0 if there is none."""
     begun: bool = False
-    """Whether its program was started: there is a launch record, a pid or an end."""
+    """True if the program was started: there is a launch record, a pid or an exit record."""
     supervisor_held: bool = False
     moving: Moving | None = None
-    """Set while it is being moved to another machine: whoever moves it holds a lock, which is released if they die."""
+    """Set while the run is being moved to another machine: the mover holds a lock, which is released if it dies."""
     run_held: bool = False
     alive: tuple[int, ...] = ()
-    """Recorded processes (the trainer and its tree) that are alive now, by pid *and* start time."""
+    """Recorded processes (the trainer and its tree) that are still alive, identified by pid *and* start time."""
     supervisor_stopped: bool = False
-    """Whether a signal (SIGSTOP) has frozen its supervisor, which then sees nothing and does nothing."""
+    """True if a signal (SIGSTOP) has frozen the supervisor, which then sees and does nothing."""
     same_boot: bool | None = None
     """Whether the status was written during this boot; None if the system has no boot id."""
     elsewhere: str = ""
     """Why a waiting run without a supervisor is not ours to start."""
     age_seconds: float = 0.0
-    """Since the run directory last changed."""
+    """Time since the run directory last changed."""
     ended_seconds_ago: float | None = None
-    """Since the end in the exit record."""
+    """Time since the end in the exit record."""
     phase: str | None = None
-    """Phase of the attempt's newest heartbeat; None: it never wrote one of ours."""
+    """The phase in the attempt's newest heartbeat; None if it wrote none in our schema."""
     unreadable: tuple[tuple[str, str], ...] = ()
-    """Records with invalid content: name, and ``status.json: not JSON ...``."""
+    """Records with invalid content: file name and complaint (``status.json: not JSON ...``)."""
     newer: tuple[tuple[str, str], ...] = ()
-    """Records of a newer schema, which may be read but not acted upon."""
+    """Records of a newer schema, which may be read but not acted upon; pairs as in ``unreadable``."""
 
     @property
     def trainer_lives(self) -> bool:
-        """Whether a lock or a recorded process shows that something of the run still runs."""
+        """True if a lock or a recorded process shows that some part of the run is still alive."""
         return self.run_held or (bool(self.alive) and self.same_boot is not False)
 
 
 def derive(seen: RunWitnesses) -> StateVerdict:
-    """The state of a run, and what proves it."""
+    """Return the state of a run, and what proves it."""
     if seen.newer:
         return StateVerdict(
             State.UNREADABLE, f"written by a newer mpstui ({seen.newer[0][1]}): {_life(seen)}; look, do not touch"
@@ -123,10 +123,10 @@ def derive(seen: RunWitnesses) -> StateVerdict:
 
 
 def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
-    """The state of a run, considering that it may be on the move: then an end is none, it continues there or here.
+    """Adjust the state of a run that may be on the move: its end is not final, it continues here or there.
 
     Args:
-        verdict: its state as if nobody moved it.
+        verdict: its state if it were not being moved.
     """
     moving = seen.moving
     if moving is None or moving.step == MoveStep.CODE or seen.trainer_lives:
@@ -140,10 +140,10 @@ def while_moved(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
 
 
 def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
-    """How an attempt ended.
+    """Return how an attempt ended.
 
     Args:
-        phase: of its newest heartbeat, None if it wrote none.
+        phase: the phase in its newest heartbeat; None if it wrote none.
     """
     if record.spawn_error:
         return StateVerdict(State.FAILED, f"could not be started: {record.spawn_error}")
@@ -184,14 +184,14 @@ def ended(record: ExitRecord, phase: str | None) -> StateVerdict:
 
 
 def never_began(record: ExitRecord) -> bool:
-    """Whether an attempt was called off before its program was started, by somebody or by a run it waited for."""
+    """True if an attempt was called off before its program started, by a request or by the run it waited for."""
     called_off = record.action is not None or record.cause == "dependency_failed"
     nothing_ran = record.started is None and record.code is None and record.signal is None
     return called_off and nothing_ran and not record.unknown and not record.spawn_error
 
 
 def exit_summary(record: ExitRecord) -> ExitSummary:
-    """The exit record as the screen shows it."""
+    """Return the exit record as shown on the screen."""
     return ExitSummary(
         code=record.code,
         signal=record.signal,
@@ -210,7 +210,7 @@ def _never_started(why: str | None) -> StateVerdict:
 
 
 def _supervised(seen: RunWitnesses) -> StateVerdict:
-    """What the living supervisor's own status says."""
+    """Return the state according to the living supervisor's own status."""
     status, record = seen.status, seen.exit
     if status is None:
         if seen.unreadable and record is None:
@@ -240,8 +240,8 @@ def _supervised(seen: RunWitnesses) -> StateVerdict:
             return StateVerdict(State.STOPPING, "its processes have just ended, the exit record is being written")
     if status.action == "restart":
         return StateVerdict(State.STARTING, "the next attempt is being prepared")
-    # The moment between an exit record and the supervisor's decision on what comes next must not look like the end.
-    # The wait is bounded: on a full disk that decision may not get written for a long time.
+    # The moment between the exit record and the supervisor's decision whether to restart must not look like the end.
+    # The wait is bounded: on a full disk the decision may not get written for a long time.
     may_restart = seen.spec is not None and record.action is None and record.cause in seen.spec.restart.on
     just_now = seen.ended_seconds_ago is not None and 0.0 <= seen.ended_seconds_ago < JUDGING_SECONDS
     if status.phase == "running" and may_restart and just_now:
@@ -260,7 +260,7 @@ def _stop_failed(seen: RunWitnesses, status: Status) -> StateVerdict:
 
 
 def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
-    """The verdict on an ended run, with a word about what of it still runs."""
+    """Return the verdict on an ended run, mentioning processes that are still alive."""
     if not seen.trainer_lives:
         return verdict
     if seen.status is not None and seen.status.phase == "stop_failed":
@@ -270,7 +270,7 @@ def _outlived(seen: RunWitnesses, verdict: StateVerdict) -> StateVerdict:
 
 
 def _vanished(seen: RunWitnesses) -> StateVerdict:
-    """The verdict if nobody holds a lock and nobody recorded an end."""
+    """Return the verdict if no lock is held and no end was recorded."""
     status = seen.status
     if status is not None and status.phase == "dependency_failed":
         return _never_started(status.message)

@@ -1,8 +1,8 @@
-"""How fast a run progresses, and how long it still takes: steps over time.
+"""The speed and remaining time of a run, from its steps over time.
 
 Two estimates answer two questions. The *pace* (steps per second of the training phases) leaves out gaps: an evaluation,
-a pause or a night's sleep does not make a training slow. The *remaining time* counts the evaluations that will come
-again, as often as they came, but never pauses or sleeps, which will not.
+a pause or a night's sleep does not make a training slow. The *remaining time* includes future evaluations, assumed to
+recur as often as before, but no pauses or sleeps, which do not.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from ...wire.heartbeat import Heartbeat, integer, number
 from ..model.snapshot import Numbers
 
 WINDOW = 240
-"""Intervals kept: at least about four minutes."""
+"""Number of intervals kept: about four minutes or more."""
 NEWEST = 30
-"""Of them, those that tell the pace now."""
+"""The last so many of them determine the current pace."""
 FEWEST_INTERVALS = 2
 LEAST_SECONDS = 1.0
-"""Shorter intervals are joined: a training may report a hundred steps a second."""
+"""Shorter intervals are merged: a training may report a hundred steps a second."""
 GAP_TIMES = 5.0
-"""An interval whose time per step exceeds this many medians contained a pause, an evaluation or a sleep."""
+"""An interval whose time per step exceeds this multiple of the median contains a pause, an evaluation or a sleep."""
 LEAST_GAP_SECONDS = 1.0
 OFF_SECONDS = 300.0
-"""A gap longer than this, and than 20 usual evaluation gaps, is a pause or a sleep: it predicts nothing."""
+"""A gap longer than this, and than 20 median gaps, is a pause or a sleep: it predicts nothing."""
 NEWEST_RECORDS = 240
 GAPS_KEPT = 30
-"""Gaps before the window that are remembered: there may be one evaluation an hour."""
+"""Number of gaps remembered from before the window: evaluations may be an hour apart."""
 FEWEST_COMPARED = 10
-"""Two counts lower than this may agree by chance."""
+"""Counts lower than this may agree by chance."""
 MOST_APART_SECONDS = 6.0
 """How far apart in time a heartbeat and a printed line may be and still be compared: a busy machine delays beats."""
 
@@ -43,39 +43,39 @@ class _Interval(NamedTuple):
 
 class _Gap(NamedTuple):
     seconds: float
-    """Beyond the work of its interval."""
+    """Time beyond that of the steps in its interval."""
     at: float
-    """Steps made before it."""
+    """Steps made before the gap."""
 
 
 class StepRate:
-    """How fast one run progresses. Feed samples in order; ask at any time."""
+    """Estimates the speed of one run from samples of its step, added in order of time."""
 
     def __init__(self) -> None:
-        self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB of 500 runs that have ended
+        self._intervals: list[_Interval] = []  # an empty deque takes 760 bytes: 3 MB for 500 ended runs
         self._gaps: list[_Gap] = []
-        """Those that have left the window."""
+        """Gaps that have left the window."""
         self._forgotten = 0.0
-        """Steps made before the newest gap that is not remembered."""
+        """Steps made before the newest gap that is no longer remembered."""
         self._made = 0.0
-        """Steps of all intervals, those that have left the window too."""
+        """Steps of all intervals, including those that have left the window."""
         self._before = 0.0
-        """Seconds of evaluations per step in the attempts before."""
+        """Seconds of evaluation per step in previous attempts."""
         self._time: float | None = None
         self._timed = False
-        """The newest interval ends at the newest time."""
+        """True if the newest interval ends at the newest time."""
         self._idle = 0.0
         self.step: float | None = None
         """The newest step."""
         self.advanced_at: float | None = None
-        """Time at which the step last changed."""
+        """When the step last changed."""
 
     def add(self, time: float, step: float, *, idle_seconds: float = 0.0) -> None:
-        """Add a sample; of several with the same time (lines that were read in one look) the steps count together.
+        """Add a sample; the steps of samples with the same time (lines read together) are added up.
 
         Args:
-            time: seconds on any one clock.
-            step: steps done, fractions allowed (epochs serve as well).
+            time: seconds, always on the same clock.
+            step: steps done; may be fractional (epochs work as well).
             idle_seconds: how much of the time since the last sample is known to have been a pause or a sleep.
         """
         before_time, before_step = self._time, self.step
@@ -100,9 +100,9 @@ class StepRate:
                 self._append(_Interval(seconds, step - before_step))
 
     def cut(self) -> None:
-        """A new attempt begins: the time until its first sample is not work, and its device may be another.
+        """Begin a new attempt: the time until its first sample is not work, and its device may differ.
 
-        Until its own first evaluation it is taken to evaluate as the attempt before did.
+        Until its first evaluation, it is assumed to evaluate like the previous attempt.
         """
         if (usual := self.seconds_per_step) is not None:
             self._before, _ = self._evaluations(usual)
@@ -115,7 +115,7 @@ class StepRate:
 
     @property
     def seconds_per_step(self) -> float | None:
-        """Median over the window, None until two intervals are known."""
+        """Median over the window; None until two intervals are known."""
         if len(self._intervals) < FEWEST_INTERVALS:
             return None
         paces = sorted(item.seconds / item.steps for item in self._intervals)
@@ -123,7 +123,7 @@ class StepRate:
 
     @property
     def steps_per_second(self) -> float | None:
-        """The pace of the training phases now; None until known."""
+        """The current pace of the training phases; None until known."""
         usual = self.seconds_per_step
         if usual is None:
             return None
@@ -133,7 +133,7 @@ class StepRate:
         return 1.0 / pace if pace else None
 
     def remaining_seconds(self, target: float | None) -> float | None:
-        """Seconds until ``target`` steps and the evaluation after them, if one is due; None until known, 0 beyond."""
+        """Return the seconds until ``target`` steps, evaluations included; 0 once past it, None if unknown."""
         if target is None or self.step is None:
             return None
         left, usual = target - self.step, self.seconds_per_step
@@ -142,13 +142,13 @@ class StepRate:
         work = [item for item in self._intervals if not self._is_gap(item, usual)]
         pace = sum(item.seconds for item in work) / sum(item.steps for item in work)
         per_step, since = self._evaluations(usual)
-        return left * pace + (since + left) * per_step  # one right after the last step included
+        return left * pace + (since + left) * per_step  # includes an evaluation right after the last step
 
     def _evaluations(self, usual: float) -> tuple[float, float]:
-        """Their seconds per step, and the steps made since the newest one."""
+        """Return the seconds spent on evaluations per step, and the steps made since the newest evaluation."""
         gaps = [*self._gaps, *self._gaps_within(usual)]
         longest = max(OFF_SECONDS, 20 * sorted(gaps)[len(gaps) // 2].seconds) if len(gaps) > 1 else OFF_SECONDS
-        begun = LEAST_GAP_SECONDS / usual  # what comes sooner (a warm-up, a first evaluation) does not tell how often
+        begun = LEAST_GAP_SECONDS / usual  # an earlier gap (a warm-up, a first evaluation) does not tell how often
         forgotten = max([self._forgotten, *(gap.at for gap in gaps if gap.at < begun)])
         gaps = [gap for gap in gaps if gap.seconds <= longest and gap.at >= begun]
         if not gaps:
@@ -186,37 +186,37 @@ class StepRate:
 
 
 class ProgressPace:
-    """The progress of the newest attempt, as counted by one side: we and the agent, or the program itself."""
+    """The progress of the newest attempt as counted by one side: either us and the agent, or the program itself."""
 
     def __init__(self) -> None:
         self.steps = StepRate()
         self.epochs = StepRate()
         self._beaten: list[tuple[float, float, float]] = []
         self._last_epoch: float | None = None
-        """The one whose loss was told last."""
+        """The epoch of the last reported loss."""
         self.epoch_stride = 0.0
-        """Epochs between the two that were told last."""
+        """Difference between the last two reported epochs."""
         self._newest_epoch: float | None = None
         self._is_told_within = False
-        """An epoch has had several losses: none of them marks its end."""
+        """True once an epoch had several losses, so that a loss does not mark the end of one."""
         self._attempt: int | None = None
-        """What was added last is of this one."""
+        """The attempt of the last record added."""
 
     def begin_attempt(self) -> None:
-        """A new attempt: a new pace, perhaps on another device."""
+        """Start over for a new attempt, which may run on another device."""
         self._cut()
         self._beaten.clear()
 
     def note_beat(self, moment: float, step: float, slept_seconds: float) -> None:
-        """The step of a heartbeat; it is added after the points read in the same look, which may be older."""
+        """Note the step of a heartbeat; it is added after the points read at the same time, which may be older."""
         self._beaten.append((moment, step, slept_seconds))
 
     def feed(self, records: Sequence[Mapping[str, Any]], attempt: int | None = None, *, counts: bool = True) -> None:
-        """Add the points of one look.
+        """Add newly read records.
 
         Args:
-            attempt: the newest one; points of others tell how they evaluated. None: all are of one.
-            counts: whether their steps count; False: another witness of this side has them.
+            attempt: the newest attempt; records of others only tell how often those evaluated. None if there is one.
+            counts: False if another witness of this side has the steps, so that those of the records are ignored.
         """
         for record in records[-NEWEST_RECORDS:]:
             moment, step = number(record.get("time")), number(record.get("step"))
@@ -237,7 +237,7 @@ class ProgressPace:
 
     @property
     def ended_epoch(self) -> float | None:
-        """The newest epoch, where each is told once, with its loss and no step: at its end."""
+        """The newest epoch, if each is reported once, at its end, with a loss and no step; else None."""
         return self._last_epoch if self.steps.step is None and not self._is_told_within else None
 
     def _note_stride(self, epoch: float | None) -> None:
@@ -267,17 +267,17 @@ class ProgressPace:
 
 
 def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) -> float | None:
-    """Completed epochs, including the share of the current one; None if the record does not tell.
+    """Return the epochs completed, including a fraction of the current one; None if the record does not tell.
 
     Args:
-        alone: nothing else is counted; a line with an epoch's loss then marks its end, otherwise its beginning.
-        ends: each epoch has one such line.
+        alone: True if only epochs are counted; a record with a loss then marks the end of its epoch, others the start.
+        ends: True if each epoch has only one such record.
     """
     epoch, step, steps = (number(record.get(name)) for name in ("epoch", "epoch_step", "epoch_steps"))
     if epoch is None:
         return None
     if epoch != int(epoch):
-        return epoch  # a share of all of them
+        return epoch  # a fractional epoch counts what is done
     first = number(record.get("first_epoch"))
     behind = float(epoch) - (1 if first is None else first)
     if record.get("epoch_done"):
@@ -298,16 +298,16 @@ def timed(
     one_of_many: bool,
     moving: bool,
 ) -> Numbers:
-    """``numbers`` with rates and remaining time; a run that stands still has neither.
+    """Return ``numbers`` with rates and remaining time, or without both if the run makes no progress.
 
     Args:
         beat: the newest heartbeat, counted in the same epochs as ``numbers``.
-        own, program: the pace by our and the agent's count, and by the program's.
-        by_program: the step shown is the program's count.
-        alike: the agent counts the same steps as the program.
-        one_of_many: it trains several times, nobody knows how often.
+        own, program: the pace by the count of ours or the agent, and by that of the program.
+        by_program: True if the step shown is the program's count.
+        alike: True if the agent counts the same steps as the program.
+        one_of_many: True if the process trains several times, and it is unknown how often.
     """
-    # What is printed of an epoch may be samples, or batches of which several make a step.
+    # The printed position in an epoch may be in samples, or in batches of which several make a step.
     alike = alike or (beat is not None and _count_alike(numbers, beat))
     within = numbers if by_program or beat is None or alike else beat
     end, epoch_end = planned_ends(numbers, within, one_of_many=one_of_many, stride=program.epoch_stride)
@@ -340,8 +340,8 @@ def timed(
 
 
 def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
-    """Whether the count printed within an epoch is of the steps that the agent counts, though it knows no data loader:
-    each step takes one batch, and both have come about as far."""
+    """True if the printed position in an epoch seems to be in the agent's steps, although the agent sees no data
+    loader: each step takes one batch, and both counts are about equal."""
     if beat.epoch_steps is not None or beat.accumulate != 1 or None in (numbers.epoch, numbers.epoch_step):
         return False
     of_epochs = math.floor(numbers.epoch or 0) - numbers.first_epoch
@@ -352,10 +352,10 @@ def _count_alike(numbers: Numbers, beat: Heartbeat) -> bool:
 def planned_ends(
     numbers: Numbers, within: Numbers | Heartbeat, *, one_of_many: bool, stride: float = 0.0
 ) -> tuple[int | None, int | None]:
-    """The steps at which the run and the current epoch will end, judged by its epochs; None: unknown.
+    """Return the steps at which the run and the current epoch will end, judged by its epochs; None if unknown.
 
     Args:
-        stride: epochs between two that are told; 0: unknown.
+        stride: difference between two reported epochs; 0 if unknown.
     """
     if numbers.step is None:
         return None, None
@@ -364,11 +364,11 @@ def planned_ends(
         if epoch is None or epochs is None or step <= 2:
             return None, None
         begun = epoch - numbers.first_epoch + 1
-        # As many steps as epochs: each epoch is one step, as with graph networks. Of fast ones the heartbeat is behind,
-        # but not so far that each may be of two.
+        # As many steps as epochs: each epoch is one step, as with graph networks. If they are fast, the heartbeat's
+        # step lags behind the printed epoch, but not so far that an epoch could be two steps.
         lag = MOST_APART_SECONDS * (numbers.steps_per_second or 0.0)
         alike = step in (begun, begun - 1) or (lag < begun and step < begun <= step + lag)
-        # Told each so many epochs, it is behind by no more; of two steps each there would be twice as many by then.
+        # Reported every ``stride`` epochs, the epoch lags by no more; two-step epochs would give twice the steps.
         alike = alike or (1 < stride < begun - FEWEST_COMPARED and begun < step <= begun + stride)
         return round(epochs) if alike and within.epoch_steps in (None, 1) else None, None
     epoch_end = step + within.epoch_steps - within.epoch_step
@@ -379,20 +379,20 @@ def planned_ends(
     whole = round(epochs * of_epoch) if of_epoch == within.epoch_steps else math.floor(epochs * of_epoch + 1e-6)
     apart = max(within.epoch_steps, MOST_APART_SECONDS * (numbers.steps_per_second or 0.0))
     if abs(step - before * of_epoch - within.epoch_step) < apart and before < epochs:
-        # Step and epoch may be from two moments. More steps than planned: an attempt has repeated an epoch.
+        # Step and epoch may be from different moments. If more steps are done, an attempt has repeated an epoch.
         end = whole if whole >= step else end
     return end, epoch_end
 
 
 def _steps_on_average(within: Numbers | Heartbeat) -> float:
-    """Steps of an epoch; fractions where batches too few for a step are carried over to the next one."""
+    """Return the steps per epoch: a fraction if leftover batches, too few for a step, carry over to the next epoch."""
     if isinstance(within, Heartbeat) and within.epoch_batches and within.accumulate:
         return within.epoch_batches / within.accumulate
     return within.epoch_steps or 0
 
 
 def _has_done_all_epochs(numbers: Numbers) -> bool:
-    """Whether no planned epoch is left: then the steps made are the total, unless somebody has told another."""
+    """True if no planned epoch is left: the steps made are then the total, unless another was reported."""
     if numbers.steps is not None and numbers.told_by.get("steps") != "epochs":
         return False
     if not numbers.done or numbers.step is None or None in (numbers.epoch, numbers.epochs):

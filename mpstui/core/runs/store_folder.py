@@ -1,4 +1,4 @@
-"""The runs below one folder, or of one database: searched again and again, since others may begin."""
+"""The runs below a folder or in a database, searched repeatedly because new ones may begin."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ..formats.stores import StoredRun, find_runs
 from .local_machine import LocalMachine
 
 LOOK_SECONDS = 2.0
-"""How often a folder is searched for further runs."""
+"""How often a folder is searched for new runs."""
 LOOKING_SHARE = 0.05
-"""At most this share of a core: a large folder is searched less often."""
+"""Searching takes at most this share of a core: a large folder is searched less often."""
 MOST_RUNS = 1000
-"""The most runs shown of one folder, the newest."""
+"""How many runs of a folder are shown at most: the newest."""
 
 
 class StoreFolder:
-    """One folder or database, and the runs that were found there."""
+    """A folder or database, and the runs found there."""
 
     def __init__(self, path: Path, found: Sequence[StoredRun]) -> None:
         self._path = path
@@ -28,11 +28,11 @@ class StoreFolder:
 
     @property
     def left_out(self) -> int:
-        """Runs that are too old to be shown."""
+        """The number of runs too old to be shown."""
         return len(self._known) - self._shown
 
     def look(self, machine: LocalMachine) -> list[StoredRun]:
-        """Runs that have appeared since the last call, the newest first."""
+        """Return runs that have appeared since the last call, newest first."""
         fresh, self._fresh = self._fresh, []
         begun = machine.monotonic()
         if not fresh and begun >= self._look_at:

@@ -1,4 +1,4 @@
-"""Runs in the stores of experiment trackers: read where they lie, and as live or ended as the store shows."""
+"""Runs in the stores of experiment trackers, read in place; the store tells whether they are live or ended."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ if TYPE_CHECKING:
     from ..formats.files import MetricFile
 
 LIST_BYTES = 4 << 20
-"""Of a longer run the list shows the newest values, and the best ones once all of it has been read; its curves are
-read when it is opened."""
+"""For a run longer than this, the list shows only the newest values, and the best ones once all of it has been read;
+its curves are read when it is opened."""
 OLD_SECONDS = 60.0
-"""A run that has not grown for so long is over for now, whether or not its end was recorded."""
+"""A run that has not grown for this long counts as over for now, whether or not its end was recorded."""
 _CLOSING_SECONDS = 5.0
-"""What is written this long after the recorded end belongs to it."""
+"""Whatever is written within this time after the recorded end still belongs to that end."""
 TELL_SECONDS = 2.0
-"""How often a folder that is read like any other is asked what its store says."""
+"""How often to ask the store about a run whose folder is read like any other."""
 
 
 class _InLists:
-    """The names of what a list shows of a run: its loss, and the metric that judges it."""
+    """The set of metric names that a list needs: the loss, and evaluation metrics with a known direction."""
 
     def __contains__(self, name: object) -> bool:
         return name in LIST_SERIES or (isinstance(name, str) and is_evaluation(name) and better(name) is not None)
 
 
 class StoredReader(ForeignReader):
-    """One run of a store. Its files are only read.
+    """One run of a store, whose files are never written to.
 
-    A list shows a short run with the curves that it draws or judges runs by, and a long one by what the end of its
-    files says: nothing before that is read, and its best values are found in the background. Once it is looked at in
-    full, all of it is read and held, until `rest`. A run that somebody has begun again is opened anew.
+    For a list, a short run is read with only the curves that a list draws or judges by. Of a long one, only the end of
+    its files is read; its best values are found in the background. Once the run is viewed in full, all of it is read
+    and held until `rest`. A run that was resumed is opened anew.
     """
 
     def __init__(
         self, stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
     ) -> None:
-        """``kept``: what others have found in long runs."""
+        """``kept``: best values of long runs found by other processes."""
         super().__init__(machine, Path(stored.key), columns)
         self.stored = stored
         self._best = BestValues(stored, machine.clock, _InLists(), kept)
         self._parts = len(stored.parts)
-        """How often it had been begun when its curves were opened."""
+        """How often the run had been started when its curves were opened."""
         self._whole = False
-        """All of its curves are read and held, not only what a list shows."""
+        """True if all of its curves are read and held, not only what a list shows."""
         self._glanced_at: object = None
-        """The state of its files when the end of a long run was looked at."""
+        """The state of its files when the end of a long run was last read."""
         self._metrics: MetricFile | None = None
-        """What reads its curves: it has met what the store keeps among them."""
+        """The reader of its curves, which has also seen what the store keeps among them."""
         self._told = RunTold()
         self._told_at: object = None
-        """The state of its files then, and how far they had been read."""
+        """The state of its files when the store was asked, and how far they had been read."""
         self._settings: Mapping[str, str] = {}
         """Its configuration, secrets masked."""
 
@@ -101,7 +101,7 @@ class StoredReader(ForeignReader):
 
     @property
     def _begun_again(self) -> bool:
-        """Whether somebody has resumed it since it was read."""
+        """True if the run was resumed since it was opened."""
         return self._parts != len(self.stored.parts)
 
     @property
@@ -110,7 +110,7 @@ class StoredReader(ForeignReader):
 
     @property
     def _is_long(self) -> bool:
-        """Whether it is too long to be read for a list."""
+        """True if the run is too long to be read for a list."""
         return self.external is not None and not self._whole and self.external.file.size > LIST_BYTES
 
     @property
@@ -124,7 +124,7 @@ class StoredReader(ForeignReader):
             self._outdated = True
 
     def _mark(self) -> object:
-        """What reveals that a file has grown."""
+        """Return a value that changes when a file grows."""
         file = self.external.file if self.external is not None else None
         return file and (file.changed_at, file.size)
 
@@ -139,7 +139,7 @@ class StoredReader(ForeignReader):
             self._read_external(budget, anyway=True)
 
     def rest(self) -> None:
-        """Its curves can be read again."""
+        """Drop the curves, which can be read again."""
         if self._whole:
             self._whole, self._full, self.external = False, False, None
 
@@ -156,7 +156,7 @@ class StoredReader(ForeignReader):
         return self._compose(full)
 
     def _opened(self, *, whole: bool) -> ExternalMetrics:
-        """The reader of its curves, opened anew for the first look in full and once it was begun again."""
+        """Return the reader of its curves, opened anew for the first full view and after the run was resumed."""
         if self._begun_again:
             self._parts, self.external, self._whole = len(self.stored.parts), None, False
             self._best.begin_again()
@@ -169,7 +169,7 @@ class StoredReader(ForeignReader):
         return self.external
 
     def _is_quiet(self) -> bool:
-        """Whether an ended run can stay in the list as it is."""
+        """True if an ended run can stay in the list as it is."""
         external = self.external
         if self._full or external is None or not (self.settled and self.caught_up):
             return False
@@ -178,7 +178,7 @@ class StoredReader(ForeignReader):
         return external.file.changed_at == before and (self._is_long or not external.pending_bytes)
 
     def _glance(self, external: ExternalMetrics) -> None:
-        """Look at the end of a long run, and ask once what others have found in it."""
+        """Read the end of a long run, and ask once for best values that others have found."""
         external.poll()
         if not external.newest or self._mark() != self._glanced_at:
             self._glanced_at = self._mark()
@@ -187,7 +187,7 @@ class StoredReader(ForeignReader):
         self._best.recall(self._mark())
 
     def _ask_store(self) -> None:
-        """What the store says of it, wherever that may have changed."""
+        """Ask the store about the run, if the answer may have changed."""
         self._metrics = (self.external and self.external.metric_file) or self._metrics
         mark = self._mark(), self._metrics.position if self._metrics is not None else 0
         if mark == self._told_at:
@@ -243,7 +243,7 @@ class StoredReader(ForeignReader):
         )
 
     def _written(self) -> list[float]:
-        """Of files that others write too only what it logged itself tells that it moves."""
+        """Return the times of its last writes; in files shared with other runs, only its own records count."""
         newest = number(self.external.newest.get("time")) if self.external is not None else None
         return [newest] if newest is not None and self.stored.is_shared else super()._written()
 
@@ -262,18 +262,18 @@ class StoredReader(ForeignReader):
 
     @property
     def _is_closed(self) -> bool:
-        """Whether the store has recorded its end, be it only when that was; unless it was resumed and logged since."""
+        """True if the store has recorded an end (perhaps only its time), and the run has not logged anything since."""
         ended, newest = self._told.ended, max(self._written(), default=-math.inf)
         return self._told.state is not None or (ended is not None and newest <= ended + _CLOSING_SECONDS)
 
     def _known_extremes(self) -> Extremes:
-        """Of the metrics that judge a run in a list, once all of it was read; else what was known."""
+        """Return the extremes of the metrics that a list judges by, updated once the whole run was read."""
         if self.external is not None and self.external.complete and not self._is_long:
             self._best.add(self.external.store.extremes())
         return self._best.found
 
     def _snapshot(self, state: State, reason: str) -> RunSnapshot:
-        """Everything that needs no numbers."""
+        """Return a snapshot with everything but the numbers."""
         told, path = self._told, self.stored.path
         return RunSnapshot(
             run=self.stored.key,
@@ -302,7 +302,7 @@ class StoredReader(ForeignReader):
 
 
 class FolderReader(WatchedReader):
-    """A run of a store that is a folder like any other, together with what the store says about it."""
+    """A stored run whose folder is read like any other, combined with what the store says about it."""
 
     def __init__(self, stored: StoredRun, machine: LocalMachine, columns: int | None = None) -> None:
         super().__init__(stored.path, machine, columns)
@@ -314,7 +314,7 @@ class FolderReader(WatchedReader):
     def _compose(self, full: bool) -> RunSnapshot:
         if self.machine.monotonic() >= self._tell_at:
             self._tell_at = self.machine.monotonic() + TELL_SECONDS
-            with contextlib.suppress(OSError):  # what was read before still holds
+            with contextlib.suppress(OSError):  # keep what was read before
                 self._told = self._stored.told(None)
             self._asked = asked_totals(self._told.argv, self._told.config)
             self._settings = masked(self._told.config)
@@ -332,7 +332,7 @@ class FolderReader(WatchedReader):
 def reader_of(
     stored: StoredRun, machine: LocalMachine, columns: int | None = None, kept: KeptBest | None = None
 ) -> RunFollower:
-    """A reader for a run of a store."""
+    """Return a reader for a run of a store."""
     if stored.is_folder:
         return FolderReader(stored, machine, columns)
     return StoredReader(stored, machine, columns, kept)

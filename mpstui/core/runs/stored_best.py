@@ -1,4 +1,4 @@
-"""The best values of long runs in stores, which a list reads in the background: once, as long as they are unchanged.
+"""The best values of long runs in stores, read in the background for lists, and only once while a run is unchanged.
 
 One file in the home holds all of them. Losing it costs only time.
 """
@@ -20,23 +20,23 @@ from .journal import Extremes
 from .stored_metrics import metrics_of_run
 
 MOST_KEPT = 2000
-"""Runs, the newest ones that were read."""
+"""How many runs are kept: those read most recently."""
 _MOST_BYTES = 16 << 20
 _CAPACITY = 64
-"""Points held per curve: only the lowest and the highest value of all are needed."""
+"""Buckets per curve: only the overall minimum and maximum are needed."""
 
 Stamps = list[list[int] | None]
 
 
 class KeptBest:
-    """What earlier processes have read, by the key of a run and the state of its files."""
+    """Best values read by earlier processes, by the key of a run and the state of its files."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, Any] | None = None
 
     def find(self, key: str, stamps: Stamps) -> Extremes | None:
-        """None if nobody has read it in its present state."""
+        """Return the values; None if nobody has read the run in its present state."""
         try:
             known, found = self._held()[key]
             return {name: (low, high) for name, (low, high) in found.items()} if known == stamps else None
@@ -44,7 +44,7 @@ class KeptBest:
             return None
 
     def keep(self, key: str, stamps: Stamps, extremes: Extremes) -> None:
-        """Remember it for the next process; a disk that accepts nothing costs only time."""
+        """Save the values for the next process; if the disk refuses, only time is lost."""
         self._known = None  # others may have read more since
         known = self._held()
         known.pop(key, None)
@@ -64,29 +64,29 @@ class KeptBest:
 
 
 def kept_in(state: Path) -> KeptBest:
-    """The one of a home, by its state folder."""
+    """Return the best values kept in a home's state folder."""
     return KeptBest(state / "cache" / "stores.json")
 
 
 def stamps_of(files: Iterable[Path]) -> Stamps:
-    """What tells a run's files from changed ones."""
+    """Return what reveals whether a run's files have changed."""
     return [None if (found := storage.stamp(one)) is None else list(found) for one in files]
 
 
 class BestValues:
-    """The lowest and highest values of one run, by which lists judge it: read with it or, of a long one, aside.
+    """The lowest and highest values of a run, by which lists judge it: read with its curves, or separately if long.
 
-    A ``mark`` is whatever reveals that its files have grown.
+    A ``mark`` is a value that changes when its files grow.
     """
 
     def __init__(
         self, stored: StoredRun, clock: Callable[[], float], only: Container[str], kept: KeptBest | None
     ) -> None:
-        """``only``: the names of the metrics that a list judges runs by; ``kept``: what others have found."""
+        """``only``: the metrics that a list judges runs by; ``kept``: values found by other processes."""
         self.found: Extremes = {}
         self._stored, self._clock, self._only, self._kept = stored, clock, only, kept
         self._reader: BestReader | None = None
-        """Begun, and not yet at the end of a run that is over."""
+        """Set while reading: until the end of a run that is over was reached."""
         self._known_at: object = None
         self._asked_at: object = None
 
@@ -94,11 +94,11 @@ class BestValues:
         self.found = {**self.found, **found}
 
     def lack(self, mark: object, *, is_over: bool) -> bool:
-        """Whether there is more to read, or all of a run that is over can be kept for others."""
+        """True if there is more to read, or if the run is over and its values can now be saved for others."""
         return self._known_at != mark or (self._reader is not None and is_over)
 
     def recall(self, mark: object) -> None:
-        """Ask once what others have found."""
+        """Ask once for the values that others have found."""
         if self._kept is None or self._asked_at == mark:
             return
         self._asked_at = mark
@@ -108,7 +108,7 @@ class BestValues:
             self._known_at = mark
 
     def read(self, budget: Budget, mark: object, *, is_over: bool) -> bool:
-        """Read on; whether that came to the end."""
+        """Continue reading; True if the end was reached."""
         self._reader = self._reader or BestReader(self._stored, self._clock, self._only)
         stamps, found = stamps_of(self._stored.files()), self._reader.read(budget)
         if found is None:
@@ -122,19 +122,19 @@ class BestValues:
         return True
 
     def begin_again(self) -> None:
-        """Somebody has resumed the run: all of it is read anew."""
+        """Start over, because the run was resumed."""
         self._reader = None
 
 
 class BestReader:
-    """Reads one long run for its lowest and highest values, in slices; what has come since is added."""
+    """Reads the lowest and highest values of a long run in slices, and later those of what was added."""
 
     def __init__(self, stored: StoredRun, clock: Callable[[], float], only: Container[str]) -> None:
-        """``only``: the names of the metrics that a list judges runs by."""
+        """``only``: the metrics that a list judges runs by."""
         self._external = metrics_of_run(stored, clock, SeriesStore(capacity=_CAPACITY, only=only))
 
     def read(self, budget: Budget) -> Extremes | None:
-        """Read on; the values once it is at the end, or nothing more can be read; None before."""
+        """Continue reading; return the values once nothing more can be read, None before."""
         self._external.poll()
         before = self._external.file.offset
         self._external.read(budget)

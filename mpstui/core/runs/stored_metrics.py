@@ -1,4 +1,4 @@
-"""The curves of the runs of stores: what to check for news, and what reads it."""
+"""The curves of stored runs: which file to follow for changes, and which reader to use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .sources import MetricSource
 
 
 def followed(stored: StoredRun) -> FollowedFile:
-    """The file that changes when there is news of a run."""
+    """Return the file, or files, that change when a run progresses."""
     files = stored.files()
     return (
         FollowedFile(files[0])
@@ -23,7 +23,7 @@ def followed(stored: StoredRun) -> FollowedFile:
 
 
 def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesStore) -> ExternalMetrics:
-    """The reader that puts the curves of a run into a ``store``."""
+    """Return a reader that puts the curves of a run into ``store``."""
 
     def opened(file: FollowedFile) -> MetricSource | None:
         try:
@@ -36,6 +36,6 @@ def metrics_of_run(stored: StoredRun, clock: Callable[[], float], store: SeriesS
 
 
 def metrics_of(key: Path, clock: Callable[[], float], store: SeriesStore) -> list[ExternalMetrics]:
-    """Readers for the curves of the run of a key; none if it is gone, or is a folder like any other."""
+    """Return readers for the curves of the run with a key; none if it is gone, or its folder is read like any other."""
     found = (run for run in find_runs(key, lambda _: False) if run.key == str(key) and not run.is_folder)
     return [metrics_of_run(run, clock, store) for run in found]

@@ -1,4 +1,4 @@
-"""What a command that looks once is told of runs in stores: all of it, on a busy machine too."""
+"""Runs in stores, for commands that look once: read to the end, even on a busy machine."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .stored_best import KeptBest
 from .watched import WatchedReader
 
 _SECONDS_A_RUN = 2.0
-"""Of processor time."""
+"""In processor time."""
 
 
 def every_run(path: Path, machine: LocalMachine, kept: KeptBest | None = None) -> Iterator[RunSnapshot]:
-    """Each run of a store as a list shows it, one after the other, however many there are; the newest first."""
+    """Yield each run of a store as a list shows it, newest first, however many there are."""
     for run in find_runs(path):
         yield _read_to_its_end(reader_of(run, machine, kept=kept))
 
 
 def _read_to_its_end(reader: RunFollower) -> RunSnapshot:
-    """What a list shows of a run, once all that it reads has been read."""
+    """Return what a list shows of a run, after everything it needs was read."""
     budget = Budget(_SECONDS_A_RUN, time.thread_time)
     seen = reader.refresh(full=False, budget=budget)
     while not reader.caught_up and not budget.spent:
@@ -37,16 +37,16 @@ def _read_to_its_end(reader: RunFollower) -> RunSnapshot:
 
 
 def meant(path: Path, keys: list[str]) -> list[str]:
-    """The keys of a path's runs where one is wanted: its own, whatever runs are in folders below it."""
+    """Narrow the keys of a path's runs to its own run, if it has one, ignoring runs in folders below it."""
     own = str(path.expanduser().absolute())
     return [own] if own in keys else keys
 
 
 def ended_run(path: Path, machine: LocalMachine) -> RunSnapshot:
-    """What is known about how the run of a foreign folder ended, without its curves.
+    """Return what is known about how the run in a foreign folder ended, without its curves.
 
     Raises:
-        UsageError: it contains several.
+        UsageError: the folder contains several runs.
     """
     found = find_runs(path)
     keys = meant(path, [run.key for run in found])

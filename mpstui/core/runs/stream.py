@@ -1,7 +1,7 @@
-"""What happens to runs, one object per event: for scripts, which read lines and keep no state.
+"""Reports what happens to runs as one object per event, for scripts that read lines and keep no state.
 
-Each line of a file is reported once. A *place* says how far each file of a run was reported: a later process continues
-from there.
+Each line of a file is reported once. A *place* records how far each file of a run was reported, so that a later process
+can continue from there.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from .watching import Watching
 Told = dict[str, Any]
 GLANCE_SECONDS = 0.2
 HOLD_SECONDS = 3.0
-"""A program that reports for itself says so within this time; until then its output waits, or it would count twice."""
+"""A program that reports by itself starts to within this time; its output waits until then, or it would count twice."""
 SETTLED_SECONDS = 1.0
-"""How often an ended run is checked: somebody may restart it."""
+"""How often an ended run is checked: it may be restarted."""
 _PLACES = ("epoch", "step")
 
 
 class _Points(SeriesStore):
-    """Takes what is read for the curves, and passes it on point by point."""
+    """Collects the records that would make up the curves, point by point."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class _Points(SeriesStore):
 
 
 class RunStream:
-    """One run of ours, or what mpstui did not start, from its beginning or from a place on."""
+    """Streams one run, ours or foreign, from its beginning or from a place on."""
 
     def __init__(
         self,
@@ -83,20 +83,20 @@ class RunStream:
         """
         Args:
             log: include its output, line by line.
-            place: where an earlier stream of it ended: see :attr:`place`.
-            only_new: what is there already counts as reported.
+            place: where an earlier stream of the run ended, see :attr:`place`.
+            only_new: treat everything already there as reported.
         """
         self.reader = reader
         self._run = reader.run if isinstance(reader, RunReader) else None
         self._machine, self._log, self._skips = machine, log, only_new
         self.place: Told = {"printed": [0, 0], "log": [0, 0], "saved": {}, "state": None, **(place or {})}
-        """JSON: what has been reported of it so far."""
+        """How much of the run has been reported so far, as JSON."""
         self._tails: dict[str, OwnRecords] = {}
         self._points = _Points()
         self._printed: ExternalMetrics | None = None
         self._begun = 1
         self._counted = self._known = 0
-        """Points taken from that file, and how many of them had been reported before."""
+        """Points taken from the file that ``_printed`` reads, and how many of them had been reported before."""
         self._output: FollowedFile | None = None
         self._torn = b""
         self._scanner, self._found = CheckpointScanner(), Occasional[tuple[Checkpoint, ...]](LOOK_SECONDS, ())
@@ -104,12 +104,12 @@ class RunStream:
 
     @property
     def has_settled(self) -> bool:
-        """Whether nothing more will come, unless somebody starts it again."""
+        """True if nothing more will come unless the run is started again."""
         over = self._run is None and self.snapshot is not None and self.snapshot.is_over
         return over or self.reader.settled
 
     def read(self) -> Iterator[Told]:
-        """What has happened since the last call."""
+        """Yield what has happened since the last call."""
         seen = self.snapshot = self.reader.look(GLANCE_SECONDS)
         skips, self._skips = self._skips, False
         for kind, parts in self._parts(seen, skips):
@@ -121,7 +121,7 @@ class RunStream:
         moving = seen.moving and seen.moving._asdict()
         word = badge(seen).word
         state = [seen.state, seen.health, seen.attempt, seen.moved_to, moving]
-        state += [word] if seen.state is State.WATCHED else []  # of what is found there is no other state
+        state += [word] if seen.state is State.WATCHED else []  # a watched run has no other state that changes
         if state != self.place["state"]:
             before, self.place["state"] = self.place["state"], state
             moment = seen.ended if seen.ended is not None else seen.seen
@@ -151,7 +151,7 @@ class RunStream:
         self.place[name] = tail.offset
 
     def _saved(self, seen: RunSnapshot, reader: RunReader) -> Iterator[Told]:
-        """Complete checkpoints; one that is written again is reported again."""
+        """Yield complete checkpoints; one that is overwritten is reported again."""
 
         def look() -> tuple[Checkpoint, ...]:
             return self._scanner.of_run(reader.run.path, reader.witnesses.seen, seen.numbers, ())
@@ -164,7 +164,7 @@ class RunStream:
                 yield {"time": one.time, **told}
 
     def _read_printed(self, seen: RunSnapshot, skips: bool) -> Iterator[Told]:
-        """The points found in the output of each attempt, one after the other, or in another file."""
+        """Yield the points found in the output of each attempt in turn, or in another file."""
         chosen = self.reader.external
         if chosen is None or self._reports_itself(seen):
             return
@@ -193,11 +193,11 @@ class RunStream:
         return ExternalMetrics(path, clock, pattern, store=self._points, file=self._followed(path))
 
     def _followed(self, path: Path, start: int = 0) -> FollowedFile:
-        """Nothing renames the files that a run of ours writes; of hundreds none is held open."""
+        """Return a follower of the file; those of our runs are never renamed, so they need not be held open."""
         return HeldFile(path, start=start) if self._run is None else OwnFile(path, start=start)
 
     def _taken(self, printed: ExternalMetrics, over: bool) -> Iterator[Told]:
-        """The points added to a file, counted as the file has them; ``over``: nobody writes any more."""
+        """Yield the points added to a file, counting them in the order of the file; ``over``: it is complete."""
         while True:
             before = printed.file.offset, printed.file.restarts
             printed.poll()
@@ -214,7 +214,7 @@ class RunStream:
                 return
 
     def _reports_itself(self, seen: RunSnapshot) -> bool:
-        """Whether what it prints is, or may still turn out to be, what it reports itself."""
+        """True if its output only repeats, or may turn out to repeat, what the program reports by itself."""
         if self.reader.reports_all or self._run is None:
             return self.reader.reports_all
         begun = seen.attempt_started
@@ -244,7 +244,7 @@ class RunStream:
 
 
 class Streams:
-    """Several runs, or all runs of a home, including future ones."""
+    """Streams several runs, or all runs of a home including future ones."""
 
     def __init__(
         self,
@@ -257,12 +257,12 @@ class Streams:
     ) -> None:
         """
         Args:
-            names: runs, logs and folders; none: every run of ours.
-            places: the value of :meth:`places`; what is not in it starts at its beginning.
-            only_new: of what is there now, only report what is added.
+            names: runs, logs and folders; if empty, every run of ours.
+            places: a value of :attr:`places`; a run that is not in it starts at its beginning.
+            only_new: of runs that exist now, report only what is added.
 
         Raises:
-            UsageError: there is no such run, or several.
+            UsageError: a name matches no run, or several.
         """
         self._home, self._names, self._log, self._only_new = home, names, log, only_new
         self._machine = machine_here(home.state)
@@ -280,16 +280,16 @@ class Streams:
 
     @property
     def have_settled(self) -> bool:
-        """Whether everything that was named has ended and been reported to its end."""
+        """True if everything that was named has ended and been reported completely."""
         return bool(self._names) and all(one.has_settled for one in self._streams.values())
 
     @property
     def places(self) -> Mapping[str, Any]:
-        """What was reported so far, as JSON: where another process can continue."""
+        """How much was reported so far, as JSON, for another process to continue from."""
         return {**self._places, **{name: one.place for name, one in self._streams.items()}}
 
     def read(self) -> Iterator[Iterator[Told]]:
-        """What has happened since the last call, run by run, the oldest first; :attr:`places` is valid in between."""
+        """Yield what has happened since the last call, run by run, oldest first; between runs :attr:`places` is valid."""
         for run in () if self._names else reversed(run_dirs(self._home.runs)):
             if run.run not in self._streams:
                 self._open_ours(run)
@@ -303,7 +303,7 @@ class Streams:
                 self._next[name] = now + SETTLED_SECONDS if one.has_settled else 0.0
 
     def _look(self) -> None:
-        """Add what has begun in the folders that are watched."""
+        """Add runs that have begun in the watched folders."""
         before = set(self._watching)
         self._watching.look(())
         for key in before - self._watching.keys():
@@ -321,7 +321,7 @@ class Streams:
 
 
 def _point(record: Mapping[str, Any]) -> Told | None:
-    """One line of ``metrics.jsonl``, or one that was printed; None if it measures nothing."""
+    """Convert a record of ``metrics.jsonl`` or of the output; None if it contains no metric."""
     values = {
         name: value
         for name, value in record.items()

@@ -1,4 +1,4 @@
-"""Which way a metric gets better, judging by its name; most names say it, and for the others nothing is claimed."""
+"""Whether a metric improves by falling or rising, judged by its name; many names tell, for others it is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Better(StrEnum):
-    """The direction in which a metric gets better."""
+    """The direction in which a metric improves."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -28,7 +28,7 @@ _LOWER = _these(
     " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde nrmse wape wmape rmsd absrel"
     " sqrel emd dtw assd"
 )
-"""And whatever ends in ``loss``."""
+"""Plus every word that ends in ``loss``."""
 _HIGHER = _these(
     "acc accs accuracy accuracies auc auroc auprc f1 f2 fscore ap map precision recall bleu sacrebleu chrf rouge meteor"
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
@@ -37,31 +37,31 @@ _HIGHER = _these(
     " ret roc accu accy"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
-"""Words for a number beside a metric rather than the metric: ``loss_scale``, ``loss weight``."""
+"""Words that mark a number belonging to a metric rather than the metric itself: ``loss_scale``, ``loss weight``."""
 _OF_RIVALS = _these("actor critic policy generator discriminator gen disc gan adv adversarial g d")
-"""Whose loss falls and rises with that of another network: the lowest is not the best."""
+"""Networks trained against each other: the loss of one depends on the other, so its lowest value is not the best."""
 _HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b|(?:\b|_)reciprocal[\s_]rank\b")
-"""``Rank-5``, of retrieval: the share of queries with a match among so many."""
+"""``Rank-5`` in retrieval: the share of queries with a match among the first five."""
 _MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b")
 _F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
-"""``Dev f``, beside p and r; alone an f is any function."""
+"""``Dev f`` (the F-score, printed beside p and r); ``f`` alone may be any function."""
 _NORMS = _these("l1 l2 h1 linf")
-"""By which the distance to what is right is measured: ``16_l2``, ``rel l1``."""
+"""Norms that measure the distance to the target: ``16_l2``, ``rel l1``."""
 _OF_WEIGHTS = _these("reg regularization regularizer penalty decay lambda grad grads gradient norm norms param params")
-"""Beside a norm: what is kept small, or only watched."""
+"""Next to a norm: a quantity that is kept small or only watched, not an error."""
 _RELATIVE_ERROR = re.compile(r"(?i)(?:\b|_)(?:abs|sq)[\s_]rel\b")
-"""Of a depth."""
+"""Relative errors of depth estimation: ``abs_rel``, ``sq_rel``."""
 _EQUAL_ERROR_RATE = re.compile(r"\b[TV]EER\b")
-"""That of training or of the validation; in small letters it is a word."""
+"""``TEER`` and ``VEER``: the equal error rate in training and validation; in lower case they are words."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
 
 
 @lru_cache(1024)
 def better(name: str) -> Better | None:
-    """Which way is better, by the last word of the name that says so: ``val_loss``, ``top1_acc``, ``mAP50(B)``.
+    """Return the direction given by the last telling word of the name: ``val_loss``, ``top1_acc``, ``mAP50(B)``.
 
-    None: unknown (``lr``, ``grad_norm``), or it is a number beside a metric (``loss_scale``).
+    None if unknown (``lr``, ``grad_norm``), or if the number only belongs to a metric (``loss_scale``).
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     if not _BESIDE.isdisjoint(words):
@@ -69,7 +69,7 @@ def better(name: str) -> Better | None:
     found = None
     for long in _LONG_WORDS.findall(name):
         whole = long.lower()
-        # Names in mixed case are one word (mAP50) or several (valLoss): the whole one is tried first.
+        # A name in mixed case is one word (mAP50) or several (valLoss): the whole is tried first.
         for word in (whole, whole.rstrip("0123456789"), *map(str.lower, _WORDS.findall(long))):
             is_lower = word in _LOWER or word.endswith("loss")
             if is_lower or word in _HIGHER:
@@ -91,15 +91,15 @@ class Best(NamedTuple):
 
     value: float
     at: float | None
-    """None: unknown."""
+    """None if unknown."""
     way: Better
 
 
 def best_point(view: SeriesView, name: str = "") -> Best | None:
-    """None if it is unknown which way is better, or nothing finite was measured.
+    """Return the best point of a curve; None if the direction is unknown or no finite value was measured.
 
     Args:
-        name: decides the direction; the curve's own by default.
+        name: the name that decides the direction; by default the curve's own.
     """
     way = better(name or view.name)
     value, at = (view.maximum, view.maximum_at) if way is Better.HIGHER else (view.minimum, view.minimum_at)
@@ -107,6 +107,6 @@ def best_point(view: SeriesView, name: str = "") -> Best | None:
 
 
 def best(view: SeriesView) -> float | None:
-    """The value of :func:`best_point`."""
+    """Return the value of :func:`best_point`, None if there is none."""
     found = best_point(view)
     return None if found is None else found.value

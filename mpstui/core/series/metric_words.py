@@ -1,4 +1,4 @@
-"""What the name of a metric says: what it measures, and where it stands in a list."""
+"""What the name of a metric tells: what it measures, and where it belongs in a list."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 _COUNTS = ("epoch", "epochs", "step", "steps", "epoch_step", "epoch_steps", "first_epoch", "begun_epoch")
 _NO_COUNTS = ("time", "attempt", "rank", "nonfinite", "schema", "device", "done", "printed_step", "planned_steps")
 NOT_METRICS = frozenset((*_COUNTS, *_NO_COUNTS))
-"""What stands in a record of points beside its metrics."""
+"""Fields of a metrics record that are not metrics."""
 _VALIDATION_WORDS = frozenset(("val", "valid", "validation"))
 _EVALUATION_WORDS = _VALIDATION_WORDS | {"eval", "test", "dev"}
 _BETWEEN_WORDS = re.compile(r"[\s_/.-]+")
@@ -24,47 +24,47 @@ _OF_PACE = frozenset(
 _CRITERIA = frozenset(
     ("nll", "ce", "bce", "xent", "crossentropy", "cross entropy", "binary crossentropy", "binary cross entropy")
 )
-"""Of a classifier. What is measured of any model, whatever it minimizes (``mse``), is none."""
+"""Names of training criteria, all for classifiers. ``mse`` is not one: it is also measured on models that minimize
+something else."""
 _NUMBER = re.compile(r"(\d+)")
 NAMES_REMEMBERED, _SETS_REMEMBERED = 1 << 14, 1 << 8
-"""The meaning of names is looked up again for each picture."""
+"""Cache sizes: names are looked up again for each frame."""
 
 
 @lru_cache(NAMES_REMEMBERED)
 def reading_order(name: str) -> tuple[tuple[int, str], ...]:
-    """A key to sort names as a person lists them, ``layer2`` before ``layer10``: a longer number is larger."""
+    """Return a sort key for natural order, ``layer2`` before ``layer10``: a longer number is larger."""
     return tuple((len(part) if place % 2 else 0, part) for place, part in enumerate(_NUMBER.split(name)))
 
 
 @lru_cache(NAMES_REMEMBERED)
 def measured(name: str) -> str:
-    """What a metric measures, on whatever data: the same for ``Val Loss``, ``eval/loss`` and ``loss``."""
+    """Return what a metric measures, on any data: the same for ``Val Loss``, ``eval/loss`` and ``loss``."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()))
     return " ".join(word for word in words if word not in _EVALUATION_WORDS | _UNSAID) or name
 
 
 @lru_cache(NAMES_REMEMBERED)
 def respelt(name: str) -> str:
-    """One spelling for ``D loss``, as a program prints it, ``d_loss``, as its variable is called, and ``Loss/D`` in
-    TensorBoard."""
+    """Return one spelling for ``D loss`` (as printed), ``d_loss`` (the variable) and ``Loss/D`` (in TensorBoard)."""
     words = (_SPELLINGS.get(word, word) for word in _BETWEEN_WORDS.split(name.lower()) if word)
     return " ".join(sorted("val" if word in _VALIDATION_WORDS else word for word in words)) or name
 
 
 def names_a_criterion(name: str) -> bool:
-    """Whether a metric is named by what is minimized: ``val_nll``, ``eval/ce_loss``."""
+    """True if a metric is named after the training criterion: ``val_nll``, ``eval/ce_loss``."""
     return measured(name).removesuffix(" loss") in _CRITERIA
 
 
 @lru_cache(_SETS_REMEMBERED)
 def drawn_over(curves: tuple[tuple[str, bool, str], ...]) -> Mapping[str, str]:
-    """The validation curves that are drawn over a training curve, each with that one's name.
+    """Map each validation curve that is drawn over a training curve to the name of that curve.
 
-    At most one is drawn over each; those of another axis stay alone. Where nothing validated is called a loss, the one
-    that is named by its criterion (``val_nll``) is drawn over the loss.
+    At most one is drawn over each; a curve with a different axis is drawn alone. If no validation curve is called loss,
+    the only one named after its criterion (``val_nll``) is drawn over the loss.
 
     Args:
-        curves: of each its name, whether it was measured in an evaluation, and its axis.
+        curves: for each its name, whether it was measured in an evaluation, and its axis.
     """
     trained: dict[tuple[str, str], str] = {}
     for name, evaluation, axis in curves:
@@ -84,8 +84,8 @@ def drawn_over(curves: tuple[tuple[str, bool, str], ...]) -> Mapping[str, str]:
 
 @lru_cache(NAMES_REMEMBERED)
 def is_of_pace(name: str) -> bool:
-    """Whether a metric says how fast a training goes, how long it takes or what it takes up, not how well it does:
-    ``eval_runtime``, ``gpu_mem``; what ends in ``loss`` is none."""
+    """True if a metric tells the speed, duration or resource use of a training, not its quality: ``eval_runtime``,
+    ``gpu_mem``. False for every name that ends in ``loss``."""
     words = _BETWEEN_WORDS.split(name.lower())
     if words[-1] == "loss":
         return False
@@ -93,5 +93,5 @@ def is_of_pace(name: str) -> bool:
 
 
 def is_evaluation(name: str) -> bool:
-    """Whether a metric's name says that it was measured on validation data."""
+    """True if the name says that the metric was measured on validation or test data."""
     return not _EVALUATION_WORDS.isdisjoint(_BETWEEN_WORDS.split(name.lower()))

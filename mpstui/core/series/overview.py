@@ -1,4 +1,4 @@
-"""The metrics of a run as a list that fits: what was measured twice appears once, names that begin alike are folded."""
+"""The metrics of a run as a list that fits the screen: duplicates are merged, names with a common prefix folded."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from ..model.snapshot import RunSnapshot, SeriesView
 from .metric_words import NAMES_REMEMBERED, is_of_pace, measured, reading_order, respelt
 
 _FEWEST_REPEATED, _MOST_COMPARED = 10, 100
-"""A curve that repeats so many different values of another is the same quantity; so many of them are compared."""
+"""A curve that repeats at least this many distinct values of another is a duplicate; at most this many are compared."""
 _MOST_NEIGHBOURS, _NEAR, _MOST_JOINED = 4, 50, 200
-"""Only so many metrics that begin with nearly the same value are compared, of a run with so many at most."""
+"""How many metrics with close first values are compared, how close (a 50th), and in runs of at most how many."""
 _FEWEST_ALIKE = 3
-"""Fewer metrics with the same beginning are not worth a fold."""
+"""Fewer metrics with a common prefix are not worth a fold."""
 _MOST_FOLDS = 40
-"""If so many folds do not make it fit, more would not either."""
+"""If this many folds do not make the list fit, more would not either."""
 _BEGINNING = re.compile(r"[^/_.\s-]+[/_.\s-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Something that a run has measured: with its history, or only with its newest value."""
+    """A metric of a run, with its history or only its newest value."""
 
     name: str
     view: SeriesView | None = None
     value: float | None = None
-    """The newest value; None: it is not finite, or unknown."""
+    """The newest value; None if not finite, or unknown."""
     also: tuple[str, ...] = ()
-    """Other names under which the same values were reported, the very same or with fewer digits."""
+    """Other names under which the same values were reported, exactly or with fewer digits."""
 
     @property
     def otherwise(self) -> str | None:
-        """A name of it that says something else: ``losses/l_pix`` for ``loss``."""
+        """An alias with a different meaning: ``losses/l_pix`` for ``loss``; None if there is none."""
         return next((name for name in self.also if measured(name) != measured(self.name)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The heading of metrics whose names begin alike."""
+    """The heading of a group of metrics with a common prefix."""
 
     beginning: str
     count: int
@@ -56,13 +56,13 @@ Entry = Metric | Fold
 
 
 def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
-    """Every metric once: the losses first, then by name, those of the pace after those of the learning.
+    """Return every metric once: losses first, then the others by name, with those about speed and resources last.
 
     Args:
-        pattern: only those whose names match this regular expression; without capitals it ignores case.
+        pattern: a regular expression that the names must match; case matters only if it contains capitals.
 
     Raises:
-        PatternMistake: it is not a regular expression, or could take for ever.
+        PatternMistake: the pattern is not a regular expression, or could take forever.
     """
     wanted = line_pattern(pattern, re.IGNORECASE if pattern == pattern.lower() else 0) if pattern else None
     numbers = snapshot.numbers
@@ -86,8 +86,8 @@ def metrics_of(snapshot: RunSnapshot, pattern: str = "") -> list[Metric]:
 
 
 def _without_repeated(metrics: list[Metric]) -> list[Metric]:
-    """The metrics in their order, each that repeats the values of an earlier one joined to that: a program that prints
-    a value may log it too, under another name, with other digits and on another axis."""
+    """Merge each metric that repeats the values of another into the earlier one, keeping the order: a program that
+    prints a value may also log it, under another name, with other digits and on another axis."""
     if len(metrics) > _MOST_JOINED:
         return metrics
     views = [(at, one.view) for at, one in enumerate(metrics) if one.view and one.view.minimum != one.view.maximum]
@@ -112,21 +112,21 @@ def _without_repeated(metrics: list[Metric]) -> list[Metric]:
 
 
 def _repeats(printed: SeriesView, told: SeriesView) -> bool:
-    """Whether one curve has the values of the other, in their order, with fewer digits.
+    """True if one curve has the values of the other, in the same order, with fewer digits.
 
-    The newest value may not have come to both yet.
+    The newest value may not have reached both yet.
     """
     length = min(len(printed.values), len(told.values))
     apart = max(abs(printed.count - told.count), abs(len(printed.values) - len(told.values)))
     if apart > 1 or length < _FEWEST_REPEATED:
         return False
-    for at in (length // 2, length - 2):  # most differ in one of these already
+    for at in (length // 2, length - 2):  # a cheap test first: most differ in one of these
         if abs(printed.values[at] - told.values[at]) > abs(told.values[at]) / _NEAR:
             return False
     stride = max(1, length // _MOST_COMPARED)
     values, others = printed.values[: length - 1 : stride], told.values[: length - 1 : stride]
     if len(set(values)) < _FEWEST_REPEATED or all(map(eq, values, others)):
-        return False  # the very same under two names may be two things: a total, and its only part
+        return False  # exactly equal curves may be two quantities: a total, and its only part
     decimals = max(len(f"{Decimal(repr(value)):f}".partition(".")[2]) for value in values)
     return all(
         mine == theirs or abs(mine - theirs) <= 0.51 * 10.0**-decimals
@@ -135,7 +135,7 @@ def _repeats(printed: SeriesView, told: SeriesView) -> bool:
 
 
 def measured_at(metric: Metric, step: float) -> tuple[float, float] | None:
-    """What was last measured up to a step, and at which; a metric on another axis than steps has no such moment."""
+    """Return the last value measured up to a step, and its step; None if there is none or the axis is not the step."""
     view = metric.view
     place = bisect_right(view.x, step) - 1 if view is not None and view.axis == "step" else -1
     if view is None or not 0 <= place < len(view.values):
@@ -149,9 +149,9 @@ def _rank(name: str) -> tuple[object, ...]:
 
 
 def _same(one: Metric, other: Metric) -> bool:
-    """Whether two names for one thing were given the same values; without a history, the newest value decides.
+    """True if two names for one quantity have the same values; without a history, the newest value decides.
 
-    One name in two spellings has one curve, that of the witness who knows more: its value is the newer one.
+    Two spellings of one name are the same if only one has a curve, whatever the values: the curve's is the newer one.
     """
     if (one.view is None) != (other.view is None) and respelt(one.name) == respelt(other.name):
         return True
@@ -171,10 +171,10 @@ def _same(one: Metric, other: Metric) -> bool:
 
 
 def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()) -> list[Entry]:
-    """The metrics in so many lines, if folding makes that possible: the largest groups with the same beginning first.
+    """Arrange the metrics in at most ``lines`` lines if folding can achieve that; the largest groups are folded first.
 
     Args:
-        opened: beginnings whose metrics stay visible below their heading.
+        opened: prefixes whose metrics stay visible below their heading.
     """
     if len(metrics) <= lines:
         return list(metrics)
@@ -185,7 +185,7 @@ def arranged(metrics: Sequence[Metric], lines: int, opened: Collection[str] = ()
 
 @lru_cache(8)
 def _arranged(names: tuple[str, ...], lines: int, opened: frozenset[str]) -> list[Entry]:
-    """Cached by names: for 5,000 metrics it took 50 ms at each look at a run, twice; now it takes 1 ms."""
+    """Do the work of :func:`arranged`, cached by names: 1 ms instead of 50 ms for 5,000 metrics, twice per refresh."""
     metrics = [Metric(name) for name in names]
     folds: list[str] = []
     entries: list[Entry] = list(metrics)
@@ -218,7 +218,10 @@ def _begins(entry: Entry, beginning: str) -> bool:
 
 
 def _beginnings(metrics: Sequence[Metric]) -> Iterator[str]:
-    """The beginnings of names, up to the end of a word; the longer one, unless it leaves out half of them."""
+    """Yield prefixes of names that end at a word boundary, the most common first.
+
+    A prefix is left out if a longer one covers more than half of its names.
+    """
     counts: dict[str, int] = {}
     inside: dict[str, set[str]] = {}
     for metric in metrics:

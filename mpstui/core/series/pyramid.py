@@ -1,9 +1,9 @@
-"""One curve's whole history in bounded memory: buckets that each hold as many points as necessary.
+"""The whole history of a curve in bounded memory: a fixed number of buckets that widen as it grows.
 
-Each bucket keeps the extremes, the sum and the number of its finite points and the number of the others, so that a
-spike or a NaN among ten million points survives. When all buckets are full, neighbours are joined and the width
-doubles. Points arrive in columns, because slices of a list are reduced in C and single points are not; the functions
-at the end make such columns out of records.
+Each bucket keeps the minimum, maximum, sum and count of its finite points and the count of the others, so a spike or a
+NaN survives among ten million points. When all buckets are full, neighbours are merged and the width doubles. Points
+arrive as columns because slices are reduced in C, single points are not; the functions at the end turn records into
+such columns.
 """
 
 from __future__ import annotations
@@ -19,51 +19,51 @@ from typing import Any, NamedTuple
 CAPACITY = 2048
 NAN = math.nan
 _CALM_SHARE = 0.15
-"""In noise two thirds of the points are turns."""
+"""A curve that turns at a smaller share of its points is smooth; pure noise turns at two thirds of them."""
 Sums = tuple[float, float, float, float, float]
-"""Low, high, total, good and bad of some points; low and high are NaN when none is finite."""
+"""Low, high, total, good and bad of some points; low and high are NaN if none is finite."""
 _EMPTY: Sums = (NAN, NAN, 0.0, 0.0, 0.0)
 
 
 class Columns(NamedTuple):
-    """Buckets as parallel columns. ``step``, ``epoch``, ``time`` and ``last`` are those of a bucket's last point."""
+    """Buckets as parallel columns. ``step``, ``epoch``, ``time`` and ``last`` describe the last point of a bucket."""
 
     step: array[float]
     epoch: array[float]
     time: array[float]
     last: array[float]
-    """Its value, as it was measured."""
+    """The value of that point, as measured."""
     low: array[float]
     high: array[float]
     total: array[float]
     good: array[float]
-    """Finite points in the bucket."""
+    """Number of finite points in the bucket."""
     bad: array[float]
-    """NaN and infinite points in the bucket."""
+    """Number of NaN and infinite points in the bucket."""
 
 
 class Pyramid:
-    """Min/max buckets of a constant number of points each, at most ``capacity`` of them."""
+    """At most ``capacity`` min/max buckets, each of the same number of points."""
 
     def __init__(self, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
-        """``window``: only points between these two steps are kept; steps must then not decrease."""
+        """``window``: keep only points between these two steps; steps must then not decrease."""
         self._window = window
         self._capacity = max(2, capacity - capacity % 2)
         self._columns = no_columns()
         self._open = 0
-        """Points in the unfinished bucket."""
+        """Number of points in the unfinished bucket."""
         self._place = (NAN, NAN, NAN, NAN)
-        """Step, epoch, time and value of the last of them."""
+        """Step, epoch, time and value of the last of those points."""
         self._sum = _EMPTY
-        """Their sums."""
+        """The sums of those points."""
         self.width = 1
-        """Points in one full bucket."""
+        """Number of points in a full bucket."""
         self._extremes = (math.inf, -math.inf)
-        """Of the full buckets."""
+        """Minimum and maximum of the full buckets."""
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """The lowest and the highest finite value; inverted infinities if there is none."""
+        """The lowest and highest finite values; ``(inf, -inf)`` if there are none."""
         low, high = self._extremes
         return min(low, self._sum[0]), max(high, self._sum[1])
 
@@ -73,7 +73,7 @@ class Pyramid:
     def extend(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> None:
-        """Add points in their order of arrival, NaN for what is unknown."""
+        """Add points in order of arrival; unknown values are NaN."""
         if self._window is not None:
             inside = slice(bisect_left(steps, self._window[0]), bisect_right(steps, self._window[1]))
             steps, epochs, times, values = steps[inside], epochs[inside], times[inside], values[inside]
@@ -90,7 +90,7 @@ class Pyramid:
             self._wait(steps[-1], epochs[-1], times[-1], values[position:])
 
     def columns(self) -> Columns:
-        """All buckets, the unfinished one last. Copies: what was handed out never changes."""
+        """Return copies of all buckets, the unfinished one last."""
         copies = [column[:] for column in self._columns]
         if self._open:
             for column, value in zip(copies, (*self._place, *self._sum), strict=True):
@@ -98,7 +98,7 @@ class Pyramid:
         return Columns(*copies)
 
     def _wait(self, step: float, epoch: float, time: float, values: Sequence[float]) -> None:
-        """Put points into the unfinished bucket; the position is that of the last of them."""
+        """Put points into the unfinished bucket; ``step``, ``epoch`` and ``time`` are those of the last one."""
         self._open += len(values)
         self._place = step, epoch, time, values[-1]
         held, more = self._sum, reduce_points(values)
@@ -108,7 +108,7 @@ class Pyramid:
     def _fill_open(
         self, steps: Sequence[float], epochs: Sequence[float], times: Sequence[float], values: Sequence[float]
     ) -> int:
-        """Complete the unfinished bucket first; returns how many points that took."""
+        """Fill up the unfinished bucket; return how many points that took."""
         take = min(self.width - self._open, len(values))
         if not self._open or not take:
             return 0
@@ -145,7 +145,7 @@ class Pyramid:
         self._widen(number)
 
     def _widen(self, number: int) -> None:
-        """Add new buckets to the extremes. A comparison with NaN is false, so NaN changes nothing."""
+        """Update the extremes from the newest buckets. Comparisons with NaN are false, so NaN changes nothing."""
         least, most = self._extremes
         self._extremes = min(least, *self._columns.low[-number:]), max(most, *self._columns.high[-number:])
 
@@ -165,28 +165,28 @@ class Pyramid:
 
 
 def no_columns() -> Columns:
-    """Columns without a bucket."""
+    """Return empty columns."""
     return Columns(*(array("d") for _ in Columns._fields))
 
 
 def reduce_points(values: Sequence[float]) -> Sums:
-    """The sums of some points; there is at least one."""
+    """Return the sums of one or more points."""
     total = sum(values)
     if math.isfinite(total):
         return min(values), max(values), total, float(len(values)), 0.0
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return NAN, NAN, 0.0, 0.0, float(len(values))
-    # Near the largest float the mean is wrong, but an infinite sum would say that there was no point.
+    # Near the largest float the mean is wrong, but an infinite sum would look as if there were no points.
     total = sum(finite)
     total = total if math.isfinite(total) else max(finite)
     return min(finite), max(finite), total, float(len(finite)), float(len(values) - len(finite))
 
 
 def join_pairs(columns: Columns) -> Columns:
-    """Join every two neighbouring buckets; an odd last one stays."""
+    """Merge each pair of neighbouring buckets; an odd last one stays as it is."""
     step, epoch, time, last, low, high, total, good, bad = columns
-    # NaN and overflow are rare, and checked for once: built-in functions join ten times as fast as our own.
+    # NaN and overflow are rare and checked for once: built-in functions merge ten times as fast as our own.
     empty = math.isnan(sum(low))
     summed = _pairwise(add, total)
     return Columns(
@@ -211,12 +211,12 @@ def _pairwise(join: Callable[[float, float], float], column: array[float]) -> ar
 
 
 def _lower(one: float, other: float) -> float:
-    """The lesser of two, where NaN stands for nothing."""
+    """Return the lesser of two numbers, ignoring NaN."""
     return one if one <= other or other != other else other
 
 
 def _higher(one: float, other: float) -> float:
-    """The greater of two, where NaN stands for nothing."""
+    """Return the greater of two numbers, ignoring NaN."""
     return one if one >= other or other != other else other
 
 
@@ -225,7 +225,7 @@ def _plus(one: float, other: float) -> float:
 
 
 def split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
-    """Buckets before ``bound`` and from it on. Steps rise within a segment."""
+    """Split into the buckets before step ``bound`` and those from it on. Steps must not decrease."""
     if bound == math.inf:
         return columns, no_columns()
     cut = next((i for i, step in enumerate(columns.step) if step >= bound), len(columns.step))
@@ -233,28 +233,29 @@ def split(columns: Columns, bound: float) -> tuple[Columns, Columns]:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """The columns of all parts, one after the other."""
+    """Concatenate the columns of all parts."""
     return Columns(*(array("d", chain.from_iterable(columns)) for columns in zip(*parts, strict=True)))
 
 
 def thinned(columns: Columns, most: int) -> Columns:
-    """At most ``most`` columns; their borders move only when their number halves, so that a chart does not flicker."""
+    """Reduce to at most ``most`` buckets; borders move only when the number halves, so a chart does not flicker."""
     while len(columns.step) > most:
         columns = join_pairs(columns)
     return columns
 
 
 def means(columns: Columns) -> array[float]:
-    """The mean of each column; NaN where most of its points are not finite."""
+    """Return the mean of each bucket; NaN where most of its points are not finite."""
     places = zip(columns.total, columns.good, columns.bad, strict=True)
     return array("d", [total / good if good and good >= bad else math.nan for total, good, bad in places])
 
 
 def averaged(values: Sequence[float], smoothing: float) -> tuple[array[float], float]:
-    """The moving average of a curve, and its strength: no stronger than suits the curve.
+    """Return the moving average of a curve, and the smoothing that was used: at most ``smoothing``.
 
-    It looks back over at most a thirtieth of a curve, since it lags by as much: otherwise a falling training curve
-    would appear above a validation curve that is higher. A curve that hardly ever turns has no noise to average away.
+    The average looks back over at most a thirtieth of the curve, because it lags by that much: otherwise a falling
+    training curve could appear above a validation curve that is really higher. A curve that hardly ever turns has no
+    noise to average away.
     """
     moves = list(map(sub, islice(values, 1, None), values))
     calm = sum(map(_turns, moves, islice(moves, 1, None))) < _CALM_SHARE * len(moves)
@@ -267,7 +268,10 @@ def _turns(move: float, next_move: float) -> bool:
 
 
 def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
-    """Exponential moving average without start-up bias (Kingma and Ba 2014, section 3); NaN where there is a gap."""
+    """Return the exponential moving average, corrected for start-up bias (Kingma and Ba 2014, section 3).
+
+    It is NaN where the curve has a gap.
+    """
     average, weight, out = 0.0, 0.0, array("d")
     rest = 1.0 - smoothing
     for value in values:
@@ -281,7 +285,7 @@ def debiased_average(values: Sequence[float], smoothing: float) -> array[float]:
 
 
 def numbers(raw: Sequence[Any]) -> array[float] | None:
-    """A column of doubles, NaN for null and for what is not a number; None if nothing in it is a number or null."""
+    """Convert to a column of doubles: NaN for None and for non-numbers; None if it holds neither numbers nor None."""
     try:
         return array("d", raw)
     except (TypeError, OverflowError):
@@ -303,7 +307,7 @@ def _double(value: Any) -> float:
 
 
 def stretches(attempts: Sequence[Any]) -> list[tuple[int, int, int]]:
-    """(attempt, start, stop) of equal neighbours."""
+    """Return (attempt, start, stop) of each run of equal values."""
     if attempts.count(attempts[0]) == len(attempts):
         return [(_attempt(attempts[0]), 0, len(attempts))]
     out, start = [], 0

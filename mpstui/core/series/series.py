@@ -1,7 +1,7 @@
-"""The curves of one run, fed with records in their order of arrival; each goes through all attempts.
+"""The curves of one run, built from records in their order of arrival; each curve spans all attempts.
 
-An attempt that resumes from an older step measures some steps again. The curve then continues from there; what was
-measured before is not lost but *superseded*: kept separately, and marked.
+An attempt that resumes from an older step measures some steps again. The curve then continues from there; what had
+been measured beyond is not lost but *superseded*: kept separately, and marked.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _NOTHING = no_columns()
 MOST_SERIES = 6000
 """Further names are dropped: a program that invents a name for each step must not fill the memory."""
 FINE_SERIES, COARSE_CAPACITY = 400, 256
-"""So many curves are as fine as a screen can show; the others, which nobody looks at singly, hold less."""
+"""This many curves get the full resolution of a screen; further ones, which nobody looks at one by one, hold less."""
 LONGEST_NAME = 200
-"""Characters; a longer name is not that of a metric that could be shown."""
+"""In characters. No metric that could be shown has a longer name."""
 MOST_CACHED = 8
 
 
 class Points(NamedTuple):
-    """Points of one metric in their order of arrival, as columns; NaN for what is unknown or not finite."""
+    """Points of one metric in order of arrival, as columns; unknown values are NaN."""
 
     steps: Sequence[float]
     epochs: Sequence[float]
@@ -53,7 +53,7 @@ class Points(NamedTuple):
 
 
 class Peak(NamedTuple):
-    """A lowest or highest value, and where it was first measured."""
+    """A minimum or maximum, and where it was first measured."""
 
     value: float
     step: float = NAN
@@ -66,7 +66,7 @@ class Peak(NamedTuple):
 
 
 class Segment:
-    """What one attempt measured without going back."""
+    """A stretch of one attempt in which the step never decreases."""
 
     def __init__(self, attempt: int, capacity: int, window: tuple[float, float] | None = None) -> None:
         self.attempt = attempt
@@ -91,12 +91,12 @@ class Segment:
             self.highest = Peak.of(points, points.values.index(high))
 
     def columns(self) -> Columns:
-        """All of it, as buckets."""
+        """Return the whole segment as buckets."""
         own = self.pyramid.columns()
         return own if not self._older.step else joined([self._older, own])
 
     def absorb(self, older: Segment) -> None:
-        """Take over the surviving part of an older segment, as coarse as bounded memory requires."""
+        """Take over the surviving part of an older segment, thinned to fit the capacity."""
         bound = self.first[0] if self.first else math.inf
         kept, _ = split(older.columns(), bound)
         self._older = thinned(joined([kept, self._older]), self._capacity)
@@ -104,7 +104,7 @@ class Segment:
 
 
 class Series:
-    """The history of one metric in bounded memory, whatever its length."""
+    """The history of one metric, of any length, in bounded memory."""
 
     def __init__(self, name: str, capacity: int = CAPACITY, window: tuple[float, float] | None = None) -> None:
         self.name, self._is_evaluation = name, is_evaluation(name)
@@ -115,11 +115,11 @@ class Series:
         self._capacity = capacity
         self._segments: list[Segment] = []
         self._forgotten = (Peak(math.inf), Peak(-math.inf))
-        """Extremes of the segments that are no longer held."""
+        """Minimum and maximum of the segments that are no longer held."""
 
     @property
     def _peaks(self) -> tuple[Peak, Peak]:
-        """The first lowest and the first highest finite value of all; infinite if there was none."""
+        """The minimum and maximum of all finite values, each at its first occurrence; infinite if there are none."""
         low, high = self._forgotten
         return (
             min((low, *(segment.lowest for segment in self._segments)), key=lambda peak: peak.value),
@@ -128,19 +128,19 @@ class Series:
 
     @property
     def minimum(self) -> float | None:
-        """The lowest finite value of all; None: there was none."""
+        """The lowest finite value; None if there is none."""
         return _finite(self._peaks[0].value)
 
     @property
     def maximum(self) -> float | None:
-        """The highest finite value of all; None: there was none."""
+        """The highest finite value; None if there is none."""
         return _finite(self._peaks[1].value)
 
     def extend(self, attempt: int, points: Points, *, rising: bool = False) -> None:
-        """Add points of one attempt; a step lower than the one before begins a new segment.
+        """Add points of one attempt; a step lower than the previous one begins a new segment.
 
         Args:
-            rising: the caller knows that no step is lower than the one before it.
+            rising: the caller guarantees that no step is lower than the previous one.
         """
         start, steps = 0, points.steps
         never_falls = rising or all(map(le, steps, islice(steps, 1, None)))
@@ -164,11 +164,11 @@ class Series:
         read_share: float = 1.0,
         runs_per_attempt: int = 1,
     ) -> SeriesView:
-        """The curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
+        """Return the curve, thinned to at most ``most`` columns (the cost does not depend on the length of the run).
 
         Args:
-            axis: what x is, of ``AXES``: ``sample`` if a program counts those, ``point`` if nothing, Unix ``time``.
-            smoothing: weight of the past in the moving average, per column, 0 to below 1; less for a short curve.
+            axis: what x is, a key of ``AXES``: ``sample`` if the program counts samples, ``point`` if nothing.
+            smoothing: weight of the past in the moving average, per column, in [0, 1); reduced for a short curve.
             complete: False if not all points have been added yet; ``read_share`` then says how much has been read.
         """
         whole, old = self._surviving()
@@ -207,11 +207,11 @@ class Series:
 
     @property
     def _later(self) -> list[tuple[int, tuple[float, float, float]]]:
-        """Where segments after the first begin, each with its attempt."""
+        """The attempt and the starting point of each segment after the first."""
         return [(segment.attempt, segment.first) for segment in self._segments[1:] if segment.first is not None]
 
     def extremes(self) -> tuple[float | None, float | None]:
-        """The lowest and the highest finite value that no later attempt has measured again."""
+        """Return the lowest and highest finite values that no later attempt has superseded."""
         whole, old = self._surviving() if len(self._segments) > 1 else (_NOTHING, [])
         lowest, highest = self._surviving_peaks(whole) if old else self._peaks
         return _finite(lowest.value), _finite(highest.value)
@@ -220,7 +220,7 @@ class Series:
         current = self._segments[-1] if self._segments else None
         if current is None or current.attempt != attempt or points.steps[0] < current.last_step:
             if all(segment.first is None or points.steps[0] <= segment.first[0] for segment in self._segments):
-                self.first = None  # nothing measured before is still valid
+                self.first = None  # everything measured before is superseded
             current = Segment(attempt, self._capacity, self._window)
             self._segments.append(current)
             if len(self._segments) > MOST_SEGMENTS:
@@ -233,7 +233,7 @@ class Series:
             self.first = next(filter(math.isfinite, points.values), None)
 
     def _surviving_peaks(self, whole: Columns) -> tuple[Peak, Peak]:
-        """Those that no later attempt has measured again; within a bucket the exact place is unknown."""
+        """Return the minimum and maximum that are not superseded; inside a bucket their exact place is unknown."""
         bound, alive, found = math.inf, list[Peak](), list[Peak]()
         for segment in reversed(self._segments):
             alive += [peak for peak in (segment.lowest, segment.highest) if peak.step < bound]
@@ -248,7 +248,7 @@ class Series:
         return found[0], found[1]
 
     def _surviving(self) -> tuple[Columns, list[Columns]]:
-        """The curve as it stands, and the parts that later attempts have measured again."""
+        """Return the current curve, and the parts that later attempts have superseded."""
         bound, kept, old = math.inf, [], []
         for segment in reversed(self._segments):
             alive, superseded = split(segment.columns(), bound)
@@ -272,14 +272,14 @@ def _piece(columns: Columns, axis: str, most: int) -> Piece:
 class SeriesStore:
     """Curves by metric name.
 
-    A point without a step lies at the newest step known before it, so that a validation loss reported once per epoch
-    shares the axis of the training loss; if no step is ever given, the epoch is the axis, else the point's number.
+    A point without a step is placed at the last known step, so that a validation loss reported once per epoch shares
+    the axis of the training loss. If no step is ever given, the axis is the epoch, or else the index of the point.
     """
 
     def __init__(
         self, *, capacity: int = CAPACITY, only: Container[str] | None = None, window: tuple[float, float] | None = None
     ) -> None:
-        """``window``: only points at these steps are kept."""
+        """``window``: keep only points between these two steps."""
         self._window = window
         self._capacity = capacity
         self._only = only
@@ -289,18 +289,18 @@ class SeriesStore:
         self._views: dict[object, tuple[int, dict[str, SeriesView]]] = {}
         self._extremes: tuple[int, Mapping[str, tuple[float | None, float | None]]] = (0, {})
         self.is_full = False
-        """Whether there were more metrics than can be kept."""
+        """True if metrics were dropped because there were too many."""
         self.counted = "step"
-        """What the steps of the records count."""
+        """What the steps of the records count: a key of ``AXES``."""
         self.count = 0
         """Number of records added."""
 
     def __len__(self) -> int:
-        """Metrics."""
+        """Number of metrics."""
         return len(self._series)
 
     def emptied(self) -> SeriesStore:
-        """A store like this one, without curves."""
+        """Return a store like this one, but without curves."""
         return SeriesStore(capacity=self._capacity, only=self._only)
 
     def add(self, records: Sequence[Mapping[str, Any]]) -> None:
@@ -318,10 +318,10 @@ class SeriesStore:
         epochs: Sequence[float],
         times: Sequence[float],
     ) -> None:
-        """Add many points at once: numbers only, NaN for what is unknown.
+        """Add many points at once: numbers only, NaN where unknown.
 
         Args:
-            steps: each at least as high as the one before; None if unknown.
+            steps: never decreasing; None if unknown.
         """
         count = len(epochs)
         steps = array("d", [self._step]) * count if steps is None else steps
@@ -333,7 +333,7 @@ class SeriesStore:
         self.count += count
 
     def views(self, names: Iterable[str] | None = None, **options: Any) -> dict[str, SeriesView]:
-        """Several curves (all by default), see :meth:`Series.view`; the very same objects until a record is added."""
+        """Return several curves (by default all), see :meth:`Series.view`; cached until a record is added."""
         key = (None if names is None else tuple(names), *sorted(options.items()))
         made_at, views = self._views.get(key, (-1, {}))
         if made_at != self.count:
@@ -345,16 +345,16 @@ class SeriesStore:
         return dict(views)
 
     def extremes(self) -> Mapping[str, tuple[float | None, float | None]]:
-        """For every metric, see :meth:`Series.extremes`; the very same object until a record is added."""
+        """Return :meth:`Series.extremes` of every metric; the same object until a record is added."""
         if self._extremes[0] != self.count:
             self._extremes = self.count, {name: series.extremes() for name, series in self._series.items()}
         return self._extremes[1]
 
     def _add_uniform(self, keys: tuple[str, ...], records: list[Mapping[str, Any]]) -> None:
-        """Records with the same keys in the same order: turned into columns in one go."""
+        """Add records that have the same keys in the same order: they become columns in one go."""
         columns = dict(zip(keys, zip(*(record.values() for record in records), strict=True), strict=True))
         names = [key for key in keys if key not in NOT_METRICS and self._wanted(key)]
-        steps, epochs, times = self._positions(columns, len(records))  # even without metrics: the next point uses it
+        steps, epochs, times = self._positions(columns, len(records))  # needed even without metrics: sets the last step
         attempts = columns.get("attempt") or (0,) * len(records)
         for attempt, start, stop in stretches(attempts):
             place = Points(steps[start:stop], epochs[start:stop], times[start:stop], ())
@@ -380,7 +380,7 @@ class SeriesStore:
             else:
                 self._axes[name] = "point"
                 steps = array("d", range(found.count + 1, found.count + 1 + len(steps)))
-        elif self._axes.get(name) == "point":  # those came before anything was counted
+        elif self._axes.get(name) == "point":  # the earlier points came before anything was counted
             del self._axes[name]
         found.extend(attempt, Points(steps, place.epochs, place.times, values), rising=rising)
 
