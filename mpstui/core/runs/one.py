@@ -1,4 +1,4 @@
-"""Runs by their witnesses alone: what acts on a run, or waits for its end, reads none of its output."""
+"""Runs seen through their witnesses alone, to act on a run or wait for its end without reading its output."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .state import exit_summary
 from .waiting import restart_is_wished
 
 RESPAWN_SECONDS = 5.0
-"""How often to make sure that what is awaited can begin: it may itself wait for another run."""
+"""How often to make sure that an awaited run can begin: it may itself wait for another."""
 
 
 class OneRun:
-    """One run whose output is never read.
+    """A run whose output is never read.
 
-    So acting on a run, or waiting for it, takes no longer with a huge log, and works if nobody can read the log.
+    So acting on it, or waiting for it, is as fast with a huge log, and works even if the log cannot be read.
     """
 
     def __init__(self, run: RunDir) -> None:
@@ -34,7 +34,7 @@ class OneRun:
         self._reader = WitnessReader(self.dir, LocalMachine(table=system_process_table(), boot_id=boot_id()))
 
     def snapshot(self) -> RunSnapshot:
-        """The run now: state, attempt and end; no numbers."""
+        """Return the current state, attempt and end of the run, without numbers."""
         self._reader.poll()
         seen, verdict = self._reader.seen, self._reader.judge(self._phase())
         live = verdict.state.active
@@ -60,7 +60,7 @@ class OneRun:
         )
 
     def _phase(self) -> str | None:
-        """The phase in the trainer's own heartbeat; None without one, or if it cannot be read."""
+        """Return the phase in the trainer's own heartbeat; None if there is none, or it cannot be read."""
         try:
             phase = (storage.read_json(self.dir.attempt(self._reader.attempt).heartbeat()) or {}).get("phase")
         except (UnreadableRecord, OSError):
@@ -69,44 +69,44 @@ class OneRun:
 
 
 def has_ended(snapshot: RunSnapshot) -> bool:
-    """Whether nothing of it runs on by itself; a run that could not be stopped may never end and is not waited for."""
+    """True if the run needs no more waiting for: it has ended, or could not be stopped and so may never end."""
     return not snapshot.state.active or snapshot.state is State.STOP_FAILED
 
 
 def how_it_ended(snapshot: RunSnapshot) -> str:
-    """How an ended run ended: ``finished (exit code 0)``."""
+    """Return how an ended run ended: ``finished (exit code 0)``."""
     told = snapshot.exit
     unbegun = told is None or told.unbegun or snapshot.was_cancelled
     return f"{snapshot.end_word} ({snapshot.reason if told is None or unbegun else told.sentence()})"
 
 
 def exit_as_json(told: ExitSummary | None) -> dict[str, Any] | None:
-    """How an attempt ended, in the form that every command uses."""
+    """Return how an attempt ended, in the form that every command uses."""
     names = ("code", "signal", "cause", "requested_by", "action")
     return {name: getattr(told, name) for name in names} if told is not None else None
 
 
 class Awaited:
-    """Runs whose end is waited for."""
+    """A set of runs to wait for."""
 
     def __init__(self, runs: Iterable[OneRun], respawn: Callable[[], bool]) -> None:
         """``respawn`` starts a supervisor for each waiting run without one; True if it started any."""
         self.left = {one.dir.run: one for one in runs}
-        """Those that have not ended, by id."""
+        """The runs that have not ended yet, by id."""
         self._respawn, self._respawned = respawn, -math.inf
 
     def ended(self) -> list[RunSnapshot]:
-        """Runs that have ended since the last call, in the order of their ends."""
+        """Return the runs that have ended since the last call, in order of their end."""
         if time.monotonic() - self._respawned >= RESPAWN_SECONDS:
             self._respawn()
             self._respawned = time.monotonic()
         found = [snapshot for one in self.left.values() if self._is_over(one, snapshot := one.snapshot())]
         if any(one.state is not State.FINISHED for one in found) and self._respawn():
-            found = []  # one of them may have a supervisor again: the next look shows
+            found = []  # one of them may have a supervisor again: the next call will tell
         for snapshot in found:
             del self.left[snapshot.run]
         return sorted(found, key=lambda one: one.exit.ended or math.inf if one.exit else math.inf)
 
     def _is_over(self, one: OneRun, snapshot: RunSnapshot) -> bool:
-        # A living supervisor may not have begun a restart yet.
+        # A living supervisor may not have begun a requested restart yet.
         return has_ended(snapshot) and not (liveness.is_held(one.dir.supervisor_lock) and restart_is_wished(one.dir))

@@ -1,4 +1,4 @@
-"""The files that processes of this machine have open for writing, as far as this user may know (Linux)."""
+"""The files that processes on this machine have open for writing, as far as this user may see them (Linux)."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from ...wire.liveness import writes
 
 LOOK_SECONDS = 5.0
-"""Seconds between two listings, at least: one takes 3 ms with 80 processes."""
+"""Minimum time between two listings, each of which takes 3 ms with 80 processes."""
 LOOKING_SHARE = 0.01
-"""Listing takes at most this share of a core: it is done less often if thousands of processes run."""
+"""Listing takes at most this share of a core: it is done less often with thousands of processes."""
 
 
 class OpenFiles:
-    """The listing, which all runs share that ask at about the same time."""
+    """A listing of open files, shared by all runs that ask at about the same time."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[tuple[int, Path]]] = {}
         self._look_at = 0.0
 
     def writers(self, files: Iterable[Path], *, anew: bool = False) -> Iterator[int]:
-        """The pids of the processes that have one of these files open for writing.
+        """Yield the pids of the processes that have one of these files open for writing.
 
         Args:
-            anew: list them now: an earlier listing lacks processes that have begun since.
+            anew: make a new listing now, since an earlier one lacks processes that have started since.
         """
         begun = time.monotonic()
         if anew or begun >= self._look_at:
@@ -35,7 +35,7 @@ class OpenFiles:
             self._look_at = begun + max(LOOK_SECONDS, (time.monotonic() - begun) / LOOKING_SHARE)
         for name in map(os.path.realpath, files):
             for pid, descriptor in self._found.get(name, ()):
-                with suppress(OSError):  # it has ended, or has closed it
+                with suppress(OSError):  # the process has ended, or has closed the file
                     if writes(pid, descriptor.name) and os.readlink(descriptor) == name:  # noqa: PTH115
                         yield pid
 
@@ -43,7 +43,7 @@ class OpenFiles:
         found: dict[str, list[tuple[int, Path]]] = {}
         try:
             pids = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-        except OSError:  # a system without it
+        except OSError:  # a system without /proc
             return found
         for pid in pids:
             with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as entries:

@@ -1,4 +1,4 @@
-"""The outputs of a run's attempts, read as one: each continues the curves of those before it."""
+"""The outputs of a run's attempts, read as one: each continues the curves of the previous ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .numbers import are_alike
 from .sources import bytes_at, log_reader
 
 _LOOK_BYTES = 1 << 14
-"""How much of an output's beginning and end is read to learn which steps it counts."""
+"""How much of the beginning and end of an output is read to learn which steps it counts."""
 
 
 class Outputs:
@@ -25,15 +25,15 @@ class Outputs:
         """``capacity``: buckets per curve."""
         self._run, self._machine, self._capacity = run, machine, capacity
         self._before: dict[int, int] = {}
-        """By attempt, the steps done before it that it does not count; attempts not in here are still unknown."""
+        """For each attempt, the earlier steps that it does not count; unknown for attempts not in here."""
         self._looked_at: dict[int, int] = {}
-        """By attempt, the size of its output when that was last looked for."""
+        """For each attempt, the size of its output when those steps were last looked for."""
 
     def chain(self, attempts: int, pattern: str | None, newest: Mapping[str, Any]) -> list[ExternalMetrics]:
-        """The metrics of attempts 1 to ``attempts``, as one curve through all of them.
+        """Return readers for attempts 1 to ``attempts`` whose curves run through all of them.
 
         Args:
-            newest: what is known of the last one, shown until it has been read.
+            newest: the known numbers of the last attempt, shown until it has been read.
         """
         store, found = SeriesStore(capacity=self._capacity), list[ExternalMetrics]()
         for number in range(1, attempts + 1):
@@ -45,7 +45,7 @@ class Outputs:
         return found
 
     def is_misplaced(self, output: ExternalMetrics, attempt: int) -> bool:
-        """Whether it is known by now that steps came before this attempt which its output does not count."""
+        """True if it has become known that steps precede this attempt which its output does not count."""
         if attempt in self._before or output.newest.get("printed_step") is None:
             return False
         return self._uncounted(attempt, output.pattern) != output.steps_before
@@ -63,7 +63,7 @@ class Outputs:
             self._looked_at[attempt] = size
             first, newest = _printed_steps(folder.output, size, pattern)
             if len(first) < 2:
-                if size >= _LOOK_BYTES:  # it has no other beginning, however long it grows
+                if size >= _LOOK_BYTES:  # its beginning will not change any more
                     self._before[attempt] = 0
                 return 0
             if newest is None:
@@ -76,7 +76,7 @@ class Outputs:
 
 
 def _printed_steps(path: Path, size: int, pattern: str | None) -> tuple[list[float], float | None]:
-    """The first two steps that an output of so many bytes tells, fewer where it tells fewer, and the newest."""
+    """Return the first two distinct steps in an output of ``size`` bytes (fewer if it has fewer), and the newest."""
     ends = bytes_at(path, 0, _LOOK_BYTES), bytes_at(path, max(0, size - _LOOK_BYTES), _LOOK_BYTES)
     told = ([point.counters.step for point in log_reader(pattern).feed(text)] for text in ends)
     first, newest = ([float(step) for step in steps if step is not None] for steps in told)

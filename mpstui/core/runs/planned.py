@@ -1,4 +1,4 @@
-"""Epochs and steps that a training plans: from its arguments, and from a file it is given, ``-c config.json``."""
+"""The planned epochs and steps of a training, from its arguments and from a file named there (``-c config.json``)."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _LIKELY = ("epoch", "step", "iter", "itrs", "update")
 _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations?|iters?|itrs?))"
 )
-"""Names that say no more than "so many epochs", too many for a list: ``max_num_epochs``, ``n_iter``."""
+"""Names that just mean a number of epochs or steps, too many to list: ``max_num_epochs``, ``n_iter``."""
 _ITERATIONS = ("iters", "itrs")
 _FEWEST_ITERATIONS = 100
-"""Of a training, where they are just called so; fewer are those within a step (the refinements of a flow)."""
+"""A bare ``iters`` below this is not the length of a training, but iterations within a step (as in optical flow)."""
 _LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
-"""The epoch to end with (``stop_epoch`` after a ``start_epoch``): so many are planned, if nothing is called epochs."""
+"""The last epoch (``stop_epoch`` after a ``start_epoch``): taken as the planned epochs if nothing is called epochs."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
-"""Whole numbers by name: a plan needs no other part of YAML, nor of what ``configparser`` reads."""
+"""A named integer, which is all that is needed of YAML and INI files."""
 
 
 def planned_totals(launch: LaunchRecord) -> dict[str, float]:
-    """``epochs`` and ``steps``, and ``batch_size``; an argument precedes a file."""
+    """Return the planned ``epochs`` and ``steps``, and the ``batch_size``; arguments take precedence over files."""
     words = {name.replace("-", "_"): value for name, value in arguments_in(launch.argv).items()}
     sizes = {words[name] for name in USUAL_NAMES["batch_size"] if words.get(name, "").isdecimal()}
     batch = {"batch_size": float(sizes.pop())} if len(sizes) == 1 else {}
@@ -40,12 +40,12 @@ def planned_totals(launch: LaunchRecord) -> dict[str, float]:
 
 
 def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None) -> dict[str, float]:
-    """``epochs`` and ``steps`` among the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
+    """Return ``epochs`` and ``steps`` from the arguments: ``--epochs 20``, ``max_steps=400``, ``trainer.max_epochs=3``.
 
-    ``--epoch 20``, ``-e 20`` is kept as ``epoch`` if there are no other epochs: usually a plan, or else one epoch.
+    ``--epoch 20`` or ``-e 20`` is returned as ``epoch`` if no total is given: usually it is the total, or else one.
 
     Args:
-        settings: what else it was configured with; arguments precede these.
+        settings: other configuration; arguments take precedence over it.
     """
     words = {**(settings or {}), **_behind_one_dash(argv), **arguments_in(argv)}
     told = {name.rpartition(".")[2].replace("-", "_").lower(): value for name, value in words.items()}
@@ -54,7 +54,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     from ..formats.points import as_number
     from ..formats.records import ALIASES, DONE_OR_PLANNED, EPOCH, EPOCHS, STEPS
 
-    if any("timesteps" in name for name in told):  # of an environment: the steps beside them are those of a rollout
+    if any("timesteps" in name for name in told):  # of an environment: any other steps are those of a rollout
         told = {name: value for name, value in told.items() if "step" not in name}
     fields = {EPOCHS: EPOCHS, STEPS: STEPS, DONE_OR_PLANNED: STEPS}
     usual = {name.lower(): role for role in (EPOCHS, STEPS) for name in USUAL_NAMES[role]}
@@ -62,7 +62,7 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     found += [(STEPS, n) for name in _ITERATIONS if (n := as_number(told.get(name, "")) or 0) >= _FEWEST_ITERATIONS]
     known = [(field, value) for field, value in found if field is not None and value is not None and value > 0]
-    totals = dict(sorted(known, key=lambda one: one[1] if one[0] == STEPS else 0))  # the most: others are within a step
+    totals = dict(sorted(known, key=lambda one: one[1] if one[0] == STEPS else 0))  # the largest number of steps wins
     if EPOCHS not in totals:
         ends = {value for name, text in told.items() if _LAST.fullmatch(name) and (value := as_number(text) or 0) > 0}
         totals |= {EPOCHS: ends.pop()} if len(ends) == 1 else {}
@@ -71,16 +71,16 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
 
 
 def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:
-    """The numbers among ``-epochs 20 -e 20``, as some programs name all of their arguments."""
+    """Return integer options with a single dash, ``-epochs 20 -e 20``, which some programs use for all arguments."""
     found = {word[1:]: value for word, value in pairwise(argv) if _ONE_DASH.fullmatch(word) and value.isdecimal()}
     return {("epoch" if name == "e" else name): value for name, value in found.items()}
 
 
 def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str, float]:
-    """``epochs`` and ``steps`` in the JSON, TOML, YAML and INI files that a command names.
+    """Return ``epochs`` and ``steps`` from the JSON, TOML, YAML and INI files that a command names.
 
-    A file changed since the launch is ignored, and so is a total that occurs several times with different values: the
-    epochs of a pretraining are not the run's.
+    A file that was changed since the launch is ignored, and so is a total that occurs with different values: one may
+    be the epochs of a pretraining.
 
     Args:
         launched: Unix seconds.
@@ -101,7 +101,7 @@ def totals_in_files(argv: Sequence[str], cwd: Path, launched: float) -> dict[str
 
 
 def _numbers(path: Path, launched: float) -> Iterator[tuple[str, int]]:
-    """The whole numbers of a file by the last parts of their names; none if it cannot be read."""
+    """Yield the integers in a file with the last part of their names; none if the file cannot be read."""
     stamp = storage.stamp(path)
     if stamp is None or stamp[0] / 1e9 > launched:
         return

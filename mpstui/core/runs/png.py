@@ -1,4 +1,4 @@
-"""Decodes a PNG with the standard library alone, scaled to fit a box: a terminal shows a few hundred pixels."""
+"""Decodes a PNG with the standard library alone, scaled to fit a box: a terminal shows only a few hundred pixels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .images import chunks
 
 MOST_BYTES = 6 << 20
-"""Of all lines of a PNG: every byte is processed, at some millions per second."""
+"""Limit on the decompressed size of a PNG: every byte is processed, at a few million per second."""
 MOST_COLOURS, _MANY = 240, 4096
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _DEPTHS = {0: (1, 2, 4, 8, 16), 2: (8, 16), 3: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
@@ -50,13 +50,13 @@ class _Head(NamedTuple):
 
 
 def decoded(data: bytes, box: tuple[int, int], ground: Colour) -> Pixels:
-    """The pixels of a PNG, as large as fits into a box of a width and a height, averaged if that is smaller.
+    """Return the pixels of a PNG, scaled to fit a box (width, height); shrinking averages pixels.
 
     Args:
         ground: the colour behind transparent pixels.
 
     Raises:
-        ValueError: it is damaged, or of a kind that is not supported; says why.
+        ValueError: the PNG is damaged or of an unsupported kind; the message says why.
     """
     pieces = [(kind, data[start:end]) for kind, start, end in chunks(data)]
     if not pieces or len(pieces[0][1]) != 13:
@@ -81,7 +81,7 @@ def decoded(data: bytes, box: tuple[int, int], ground: Colour) -> Pixels:
 
 
 def _lines(whole: bytes, line_bytes: int, step: int) -> Iterator[bytes]:
-    """The lines as they were before each was filtered, that is, stored as differences (PNG, chapter 9)."""
+    """Yield the lines with their filters undone; a filter stores a line as differences (PNG, chapter 9)."""
     above = bytes(line_bytes)
     for at in range(0, len(whole), line_bytes + 1):
         kind, line = whole[at], bytearray(whole[at + 1 : at + 1 + line_bytes])
@@ -115,7 +115,7 @@ def _undo_paeth(line: bytearray, above: bytes, step: int) -> None:
 
 
 def _channels(head: _Head, lines: Iterator[bytes], table: bytes | None, clear: bytes) -> Iterator[list[bytes]]:
-    """Each line as red, green, blue and, if there is one, opacity."""
+    """Yield each line as its red, green, blue and, if present, alpha channels."""
     if head.colour == _OF_PALETTE:
         table = (table or b"").ljust(768, b"\0")
         looks = [table[place::3][:256] for place in range(3)] + ([clear.ljust(256, b"\xff")[:256]] if clear else [])
@@ -134,7 +134,7 @@ def _channels(head: _Head, lines: Iterator[bytes], table: bytes | None, clear: b
 
 
 def _unpacked(line: bytes, head: _Head) -> bytes:
-    """One byte per pixel, if several were packed into one."""
+    """Return one byte per pixel if several pixels were packed into a byte."""
     if head.depth >= 8:
         return line
     mask, shifts = (1 << head.depth) - 1, range(8 - head.depth, -1, -head.depth)
@@ -142,7 +142,7 @@ def _unpacked(line: bytes, head: _Head) -> bytes:
 
 
 def _scaled(head: _Head, lines: Iterator[list[bytes]], box: tuple[int, int], ground: Colour) -> Pixels:
-    """Each pixel is the average of those it stands for."""
+    """Scale the image to fit the box; each pixel is the average of those it replaces."""
     share = min(box[0] / head.width, box[1] / head.height)
     width, height = max(1, int(head.width * share)), max(1, int(head.height * share))
     left = [x * head.width // width for x in range(width)]
@@ -155,7 +155,7 @@ def _scaled(head: _Head, lines: Iterator[list[bytes]], box: tuple[int, int], gro
     for y in range(height):
         first = y * head.height // height
         last = max(first + 1, (y + 1) * head.height // height)
-        if (first, last) == before:  # a line of the image fills several lines here
+        if (first, last) == before:  # enlarged: one line of the image fills several
             made.append(made[-1])
             continue
         before = first, last
@@ -172,7 +172,7 @@ def _scaled(head: _Head, lines: Iterator[list[bytes]], box: tuple[int, int], gro
 def _averaged(
     taken: Sequence[list[bytes]], left: list[int], right: list[int], wide: list[int], ground: Colour
 ) -> bytes:
-    """One line of several."""
+    """Average several lines into one."""
     averages = []
     for channel in zip(*taken, strict=True):
         summed = channel[0] if len(channel) == 1 else [sum(values) for values in zip(*channel, strict=True)]
@@ -189,13 +189,13 @@ def _averaged(
 
 
 def in_few_colours(pixels: Pixels) -> Paletted:
-    """The same with at most :data:`MOST_COLOURS` colours: unchanged if they are few, else averages of similar ones.
+    """Reduce to at most :data:`MOST_COLOURS` colours by averaging similar ones; few colours stay unchanged.
 
-    Colours are put into boxes; the box whose pixels differ the most is cut in two until there are enough boxes.
+    This is a median cut: the box of colours whose pixels differ the most is halved until there are enough boxes.
     """
     lines = [list(zip(*[iter(line)] * 3, strict=True)) for line in pixels.lines]
     found = Counter(colour for line in lines for colour in line)
-    if len(found) > _MANY:  # merge neighbours whose difference nobody sees
+    if len(found) > _MANY:  # merge colours that look the same
         lines = [[(red & 0xFC | 2, green & 0xFC | 2, blue & 0xFC | 2) for red, green, blue in line] for line in lines]
         found = Counter(colour for line in lines for colour in line)
     boxes = [_Box(found, list(found))]
@@ -208,7 +208,7 @@ def in_few_colours(pixels: Pixels) -> Paletted:
 
 
 class _Box:
-    """Colours that may become one."""
+    """Colours that may be averaged into one."""
 
     def __init__(self, counts: Mapping[Colour, int], colours: list[Colour]) -> None:
         self._counts, self.colours = counts, colours
@@ -217,7 +217,7 @@ class _Box:
         self.spread = max(spans) * sum(counts[one] for one in colours) ** 0.5
 
     def halves(self) -> tuple[_Box, _Box]:
-        """Cut where half of the pixels are on each side, along the channel in which they differ the most."""
+        """Cut along the channel in which the colours differ the most, with half of the pixels on each side."""
         colours = sorted(self.colours, key=lambda one: one[self._widest])
         until = list(accumulate(self._counts[one] for one in colours))
         at = max(1, min(len(colours) - 1, bisect_left(until, until[-1] / 2)))

@@ -1,7 +1,7 @@
-"""What a person types to find runs among many: words, conditions and days, all of which must match.
+"""The search language for finding runs among many: words, conditions and days, all of which must match.
 
-``resnet lr>=0.01 failed today -test``: a word is searched for in everything that a run is called; a condition compares
-an argument, a metric or a time; ``-`` before either means that it must not match; ``a|b`` is one or the other.
+``resnet lr>=0.01 failed today -test``: a word is searched for in all names and labels of a run; a condition compares
+an argument, a metric or a time; ``-`` before either means that it must not match; ``a|b`` matches one or the other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _DAYS = {"today": 0, "yesterday": 1}
 _TIMES = ("age", "took")
-"""Keys whose values are seconds: since a run's start, and from its start to its end."""
+"""Keys whose values are seconds: since the start of a run, and from its start to its end."""
 Value = str | float | None
 
 
@@ -41,9 +41,9 @@ class Findable:
     """What a run can be found by."""
 
     words: tuple[str, ...]
-    """Its names and its state: id, name, state, profile, device, tags, note."""
+    """Its names, labels and state: id, name, state, profile, device, tags, note."""
     values: Mapping[str, Value] = field(default_factory=dict)
-    """Its arguments and metrics, by folded name; None: known not to be finite."""
+    """Its arguments and metrics, by folded name; None means not finite."""
     started: float | None = None
     ended: float | None = None
     seen: float = 0.0
@@ -59,7 +59,7 @@ class Term:
 
     negated: bool
     key: str
-    """Folded; empty: it is a word."""
+    """Folded; empty for a word."""
     sign: str
     text: str
     """Case-folded."""
@@ -69,7 +69,7 @@ class Term:
 
     def _found(self, run: Findable) -> bool:
         if self.key:
-            if self.sign in ("=", "!=") and f"{self.key}={self.text}" in run.text:  # a sweep's names say what differs
+            if self.sign in ("=", "!=") and f"{self.key}={self.text}" in run.text:  # a sweep puts settings into names
                 return self.sign == "="
             return self._compares(_value(run, self.key))
         if self.text in _DAYS:
@@ -88,18 +88,18 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is searched for; an empty query matches everything."""
+    """A parsed query; an empty one matches everything."""
 
     terms: tuple[Term, ...] = ()
     mistake: str = ""
-    """What is wrong with a condition, which is then not applied; half-typed ones are like that."""
+    """What is wrong with a condition (it may be half typed), which is then not applied."""
 
     def matches(self, run: Findable) -> bool:
         return all(term.holds(run) for term in self.terms)
 
 
 def parse_query(text: str) -> Query:
-    """Read what was typed; whatever it is, this never fails."""
+    """Parse what was typed; this never fails, whatever the text."""
     terms, mistake = [], ""
     for found in _TERM.finditer(_SPACED.sub(r"\1", text)):
         key, sign, wanted = _folded(found["key"] or ""), found["sign"] or "", found["text"].strip('"').casefold()
@@ -119,12 +119,12 @@ def parse_query(text: str) -> Query:
 
 @cache
 def _states() -> frozenset[str]:
-    """Every word for a state, in the list and in ``--json``."""
+    """Return every word for a state, in the list and in ``--json``."""
     return frozenset({*(one.word.casefold() for one in legend()), *(str(state) for state in State)})
 
 
 def findable(snapshot: RunSnapshot) -> Findable:
-    """What a run of the list can be found by."""
+    """Return what a run in the list can be found by."""
     numbers, look = snapshot.numbers, badge(snapshot)
     settings = settings_of(snapshot)
     told = (snapshot.run, snapshot.name, str(snapshot.state), look.word, *map(settings.get, ("profile", "device")))
@@ -134,8 +134,8 @@ def findable(snapshot: RunSnapshot) -> Findable:
     measured = {name: getattr(numbers, name) for name in ("loss", "lr", "epochs", "step", "steps")}
     measured["epoch"] = epoch_shown(numbers)
     measured = {**{name: value for name, value in measured.items() if value is not None}, **numbers.metrics}
-    # What it was started with precedes what it reports now: a schedule takes every run's rate down to nothing.
-    state = f"state={snapshot.state}"  # what --json calls it, besides the word that is shown
+    # Settings take precedence over current values: a schedule takes every learning rate down to nothing.
+    state = f"state={snapshot.state}"  # as in --json, besides the word that is shown
     called = {"run": snapshot.run, "id": snapshot.run, "name": snapshot.name, "state": look.word}
     values = {_folded(name): value for name, value in {**called, **measured, **settings}.items()}
     return Findable(
@@ -148,7 +148,7 @@ def findable(snapshot: RunSnapshot) -> Findable:
 
 
 def _value(run: Findable, key: str) -> Value:
-    """The value of that name, or of the only name that ends with it: ``lr`` of ``optim.lr``."""
+    """Return the value of that name, or of the only name that ends with it: ``lr`` matches ``optim.lr``."""
     if key in _TIMES:
         until = run.seen if key == "age" or run.ended is None else run.ended
         return until - run.started if run.started is not None else None
@@ -159,7 +159,7 @@ def _value(run: Findable, key: str) -> Value:
 
 
 def _number(text: str, is_time: bool = False) -> float | None:
-    """``3e-4``, ``1_000``; for a time also ``2h``."""
+    """Parse ``3e-4``, ``1_000`` or, for a time, also ``2h``; None if it is not a number."""
     unit = text[-1:] if is_time and text[-1:] in _UNITS else ""
     try:
         return float(text[: len(text) - len(unit)]) * _UNITS[unit]

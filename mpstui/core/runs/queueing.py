@@ -1,8 +1,8 @@
-"""Queue groups for people: showing who waits and who runs, and changing that. Nothing here starts or ends a run.
+"""Queue groups as people see and change them: which runs wait and which run. Nothing here starts or ends a run.
 
-What was decided is in ``queue/<group>.json`` (:mod:`mpstui.wire.queues`); each waiting run reads it once a second.
-Every change is made under the group's lock to what the file holds at that moment, so that two clients at once both
-get their way.
+What people decide is kept in ``queue/<group>.json`` (:mod:`mpstui.wire.queues`), which each waiting run reads once a
+second. Every change is applied under the group's lock to the current content of the file, so that of two simultaneous
+changes neither is lost.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ DIRECTIONS = ("up", "down", "first", "last")
 
 
 class Waiter(NamedTuple):
-    """A queued run, as far as its place depends on it."""
+    """What the place of a queued run depends on."""
 
     run: str
     rule: QueueRule
     waiting_for: str | None
-    """``runs``, ``group`` or ``slot``, as its supervisor says."""
+    """``runs``, ``group`` or ``slot``, as reported by its supervisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,46 +44,46 @@ class Member:
     run: str
     name: str
     supervised: bool
-    """False: at present no supervisor waits for its turn, or watches it."""
+    """False if it currently has no supervisor to wait for its turn or to watch it."""
     place: QueuePlace | None = None
-    """None: it runs."""
+    """None if it runs."""
     gpus: tuple[str, ...] | None = ()
-    """The CUDA devices reserved for it while it runs; None: it is just starting, and they are not on record yet."""
+    """The CUDA devices reserved for it while it runs; None if it is just starting and they are not recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group now. ``name`` and ``slots`` are None for runs that wait only for other runs."""
+    """The current state of a group. ``name`` and ``slots`` are None for runs that wait only for other runs."""
 
     name: str | None
     slots: int | None
     paused: bool
     running: tuple[Member, ...]
     waiting: tuple[Member, ...]
-    """The next one first."""
+    """The next to start first."""
     by_hand: bool = False
-    """Whether a person set the slots."""
+    """True if a person set the slots."""
     devices: tuple[str, ...] = ()
-    """The CUDA devices for its runs, one each unless a run takes more; ``slots`` is their count, if not set."""
+    """The CUDA devices for its runs, one each unless a run takes more; ``slots`` is their number if nobody set it."""
 
     @property
     def shares_devices(self) -> bool:
-        """Whether several runs may share a device."""
+        """True if several runs may share a device."""
         return bool(self.devices) and (self.slots or 0) > len(self.devices)
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """Where a run is after it was moved."""
+    """The place of a run after it was moved."""
 
     group: str
     place: int
-    """From 1, the next one to start."""
+    """Counted from 1, the next to start."""
     count: int
 
 
 def list_groups(home: Home) -> tuple[Group, ...]:
-    """Every group with decisions or runs in it, by name; runs that are in no group come last.
+    """Return every group that has a file or runs, by name; runs that are in no group come last.
 
     Raises:
         OperationError: the file of a group cannot be read.
@@ -97,7 +97,7 @@ def list_groups(home: Home) -> tuple[Group, ...]:
 
 
 def find_group(home: Home, name: str) -> Group:
-    """The group of this name; names that give the same file name mean the same group.
+    """Return the group of this name; names that give the same file name mean the same group.
 
     Raises:
         UsageError: there is no such group.
@@ -114,13 +114,13 @@ def find_group(home: Home, name: str) -> Group:
 
 
 def paused_groups(home: Home) -> tuple[str, ...]:
-    """The names of the paused groups, whether or not anybody is in them; reads only the groups' files."""
+    """Return the names of the paused groups, including empty ones; only the groups' files are read."""
     queues_of = (_peek(QueueFiles(home.queue, name)) for name in _decided(home))
     return tuple(sorted(queue.group for queue in queues_of if queue.paused))
 
 
 def set_paused(home: Home, name: str, paused: bool) -> Queue:
-    """Keep a group from starting anything, or let it continue; what already runs is not touched.
+    """Keep a group from starting runs, or let it continue; runs already started are not affected.
 
     Raises:
         UsageError: no such group; OperationError: it could not be changed.
@@ -130,13 +130,13 @@ def set_paused(home: Home, name: str, paused: bool) -> Queue:
 
 
 def set_slots(home: Home, name: str, slots: int | None) -> Queue:
-    """How many runs of a group may run at once, from now on; also for a group that nobody is in yet.
+    """Set how many runs of a group may run at once; the group may still be empty.
 
     Args:
-        slots: None: as if nobody had ever set them: one, or one for each GPU.
+        slots: None restores the default: one, or one per GPU.
 
     Raises:
-        UsageError: less than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
+        UsageError: fewer than one or more than :data:`MOST_SLOTS`; OperationError: it could not be changed.
     """
     if slots is None:
         return _edit(QueueFiles(home.queue, name), lambda queue: queue._replace(slots=1, decided=False))
@@ -146,13 +146,13 @@ def set_slots(home: Home, name: str, slots: int | None) -> Queue:
 
 
 def move_run(home: Home, run: RunDir, direction: str, call: str = "") -> Moved:
-    """Move a queued run in its group: one place up or down, or to either end.
+    """Move a queued run within its group: one place up or down, or to either end.
 
     Args:
-        call: an id of this request, which is carried out once however often it arrives.
+        call: an id for this request, which is carried out only once even if it arrives several times.
 
     Raises:
-        UsageError: ``direction`` is none of :data:`DIRECTIONS`; OperationError: it waits in no group.
+        UsageError: ``direction`` is not in :data:`DIRECTIONS`; OperationError: the run does not wait in a group.
     """
     if direction not in DIRECTIONS:
         raise UsageError(f"a run is moved {', '.join(DIRECTIONS)}, not {direction!r}")
@@ -175,10 +175,10 @@ def move_run(home: Home, run: RunDir, direction: str, call: str = "") -> Moved:
 
 
 def moved(order: Sequence[str], present: Sequence[str], run: str, direction: str) -> list[str]:
-    """``order`` with ``run`` moved among those ``present``.
+    """Return ``order`` with ``run`` moved relative to the runs ``present``.
 
-    A run in the order but not present (it has just started, or its folder is gone) keeps its place and is not counted:
-    moving past it would change nothing visible.
+    A run in the order that is not present (it has just started, or its folder is gone) keeps its place and is not
+    counted: moving past it would have no visible effect.
     """
     others = [name for name in present if name != run]
     at = list(present).index(run) if run in present else len(others)
@@ -192,10 +192,10 @@ def moved(order: Sequence[str], present: Sequence[str], run: str, direction: str
 
 
 def places(home: Home, waiting: Iterable[Waiter], names: Mapping[str, str]) -> dict[str, QueuePlace]:
-    """Where each of these queued runs stands, by its id.
+    """Return the place of each of these queued runs, by id.
 
     Args:
-        names: what runs are called, by id; a missing one is called by its id.
+        names: names of runs by id; a run without one is called by its id.
     """
     waiting = list(waiting)
     decided = {group: _peek(QueueFiles(home.queue, group)) for group in {item.rule.group for item in waiting} if group}
@@ -230,7 +230,7 @@ class _Entry:
         return self.spec.queue
 
     def member(self, place: QueuePlace | None = None) -> Member:
-        """As it is shown to people."""
+        """Return it as shown to people."""
         gpus: tuple[str, ...] | None = ()
         if not self.waits and self.spec.gpus is not None:
             launched = storage.read_or_none(LaunchRecord, self.run.attempt(self.status.attempt).launch)
@@ -239,7 +239,7 @@ class _Entry:
 
 
 def _entry(run: RunDir) -> _Entry | None:
-    """None: it has ended, or its records cannot be read."""
+    """Return the entry of a run that waits or is alive; None if it has ended or its records cannot be read."""
     status = storage.read_or_none(Status, run.status)
     if status is None or status.phase in ("ended", "dependency_failed"):
         return None
@@ -256,7 +256,7 @@ def _waits(run: RunDir) -> bool:
 
 
 def _decided(home: Home) -> list[str]:
-    """The groups that have a file."""
+    """Return the names of the groups that have a file."""
     found = []
     for path in home.queue.glob("*.json") if home.queue.is_dir() else ():
         try:
@@ -278,7 +278,7 @@ def _group(home: Home, name: str, found: Sequence[_Entry]) -> Group:
     rank = {run: place for place, run in enumerate(queue.order)}
     waiting = sorted((item for item in mine if item.waits), key=lambda item: rank.get(item.run.run, len(rank)))
     running = tuple(item.member() for item in mine if not item.waits)
-    # The devices of all runs in the group; if there are none, those of the last one that was.
+    # The devices of all runs in the group; if it is empty, those of the last run that was in it.
     found_devices = dict.fromkeys(name for item in mine if item.spec.gpus for name in item.spec.gpus.devices)
     devices = tuple(found_devices) if mine else tuple(queue.devices)
     slots = queue.slots if queue.by_hand else max(len(devices), 1)
@@ -293,7 +293,7 @@ def _members(home: Home, waiting: Sequence[_Entry]) -> tuple[Member, ...]:
 
 
 def _peek(files: QueueFiles) -> Queue:
-    """For the screen: an unreadable group is shown as if nothing had been decided."""
+    """Read a group for display: an unreadable one is shown as if nothing had been decided."""
     try:
         return queues.read(files)
     except (OSError, UnreadableRecord):
@@ -301,6 +301,6 @@ def _peek(files: QueueFiles) -> Queue:
 
 
 def _edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
-    """Change a group; waits for whoever is editing it at this moment."""
+    """Change a group, waiting for anybody who is editing it at the moment."""
     what, folders = f"queue group {files.group}", (files.folder.parent, files.folder)
     return edited(what, files.state, lambda: queues.edit(files, change), folders=folders, busy=QueueBusy)

@@ -1,6 +1,6 @@
-"""An ended run as an earlier process has read it. The real readers are loaded once such a run is needed in full.
+"""An ended run as read by an earlier process. The real reader is loaded only when such a run is needed in full.
 
-For 500 such runs this takes 7 MB less than their readers, and the first frame of a list need not import these.
+For 500 runs this takes 7 MB less than their readers, which the first frame of a list then need not import.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .summaries import Stamps, stamps_of
 
 
 class RecalledRun:
-    """Stands in for the reader of its run as long as nothing but its labels changes."""
+    """Stands in for the reader of a run as long as nothing but its labels changes."""
 
     def __init__(self, run: RunDir, found: RunSnapshot, stamps: Stamps) -> None:
         """``found`` was read from files with these ``stamps``, under the name it was launched with."""
@@ -30,7 +30,7 @@ class RecalledRun:
         self.snapshot = replace(found, **self._label_fields())
 
     def holds(self) -> bool:
-        """Whether it is unchanged: a stat of its folder, into which every record and label is renamed."""
+        """True if the run is unchanged. A stat of its folder tells: every record and label is renamed into it."""
         mark = self._marks()
         if mark != self._mark:
             self._mark = mark
@@ -45,7 +45,7 @@ class RecalledRun:
         return {**said._asdict(), "name": said.name or self.launched_name}
 
     def _marks(self) -> tuple[int | None, object]:
-        """What reveals a changed folder; its time alone does not: two changes within one tick of the clock share it."""
+        """Return what reveals a change. The folder's time is not enough: two changes in one clock tick share it."""
         try:
             changed = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - half the price of Path.stat
         except OSError:

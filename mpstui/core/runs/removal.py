@@ -1,7 +1,7 @@
-"""Deleting ended runs, and nothing but what lies in their own directories.
+"""Deletes ended runs, and nothing outside their own directories.
 
-A run leaves in one rename: before it the run is complete, after it the run is gone, whatever happens to the deletion
-that follows. What an interrupted deletion left behind is finished by the next one.
+A run is removed by a single rename: before it the run is complete, after it the run is gone, whatever happens to the
+deletion that follows. What an interrupted deletion leaves behind is deleted by the next one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .state import RunWitnesses
 from .waiting import dependants, is_abandoned, restart_is_wished
 
 _LEAVING, _LEAVING_KEEPING = ".removing-", ".removing-keeping-"
-"""No run has such a name: names with a leading dot are not listed."""
+"""Prefixes that no run has: names with a leading dot are not listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Removable:
     ended: Moment
     """Unix seconds: its end, or else when its record last changed."""
     size_bytes: int
-    """On disk, each file once however many names it has; holes take no room."""
+    """Size on disk: hard links count once, holes not at all."""
     checkpoints: int
     checkpoint_bytes: int
 
@@ -51,15 +51,15 @@ class Removed:
 
     run: str
     freed_bytes: int | None
-    """None: not recorded, for example because the process that removed the run has died."""
+    """None if not known, for example because the process that removed the run has died."""
     kept: Path | None = None
-    """Where its checkpoints are now, if they were to be kept and there were any."""
+    """Where its checkpoints are now, if any were kept."""
     left: str | None = None
-    """What could not be deleted, and why; the run is gone all the same."""
+    """What could not be deleted, and why; the run is gone nonetheless."""
 
 
 class Remover:
-    """Removes runs of one home; any number of removers may work at once."""
+    """Removes runs of one home; any number of removers may work concurrently."""
 
     def __init__(self, home: Home, machine: LocalMachine | None = None) -> None:
         self._home = home
@@ -71,17 +71,17 @@ class Remover:
         return self._home.state / "checkpoints"
 
     def needed(self) -> Mapping[str, str]:
-        """The runs that others need; see :func:`mpstui.core.runs.waiting.dependants`."""
+        """Return the runs that others need; see :func:`mpstui.core.runs.waiting.dependants`."""
         return dependants(run_dirs(self._home.runs))
 
     def examine(self, run: RunDir, needed: Mapping[str, str] | None = None) -> Removable:
-        """What removing a run would delete.
+        """Return what removing a run would delete.
 
         Args:
-            needed: the result of :meth:`needed`, if many runs are examined.
+            needed: the result of :meth:`needed`, to save time when many runs are examined.
 
         Raises:
-            OperationError: it must stay, with the reason: it has not ended, waits, or another run needs it.
+            OperationError: the run must stay, with the reason: it has not ended, waits, or another run needs it.
         """
         seen = self._refuse(run, self.needed() if needed is None else needed)
         saved = _checkpoints(run.path, _patterns(run))
@@ -97,10 +97,10 @@ class Remover:
     def remove(
         self, run: RunDir, *, keep_checkpoints: bool = False, needed: Mapping[str, str] | None = None
     ) -> Removed:
-        """Remove a run: out of the list at once, then file by file.
+        """Remove a run: it leaves the list at once, then its files are deleted one by one.
 
         Raises:
-            OperationError: it must stay (see :meth:`examine`), came alive meanwhile, or is gone already; or its
+            OperationError: the run must stay (see :meth:`examine`), was restarted meanwhile, or is gone already; or its
                 checkpoints cannot be moved to where they should be kept.
         """
         before = storage.stamp(run.status)
@@ -109,7 +109,7 @@ class Remover:
         if keep_checkpoints:
             self._make_place(run, patterns)
         try:
-            # While we hold the supervisor's own lock nobody can start the run, and no second remover gets it.
+            # While we hold the supervisor's lock, nobody can start the run, and no other remover can take it.
             lock = liveness.acquire(run.supervisor_lock)
         except OSError as error:
             raise _gone_or(run, error) from error
@@ -123,18 +123,18 @@ class Remover:
                 run.path.rename(leaving)
             except OSError as error:
                 raise _gone_or(run, error) from error
-            # Held until everything is deleted: it shows others, who clean up, that this remover is at work.
+            # The lock is held until everything is deleted, so that `clean_up` elsewhere leaves the rest to us.
             return self._delete(leaving, run.run, patterns)
         finally:
             liveness.release(lock)
 
     def removed_before(self, run: str) -> Removed:
-        """What became of a run that is gone."""
+        """Return what is known of a run that was removed earlier."""
         kept = self.kept / run
         return Removed(run=run, freed_bytes=None, kept=kept if kept.is_dir() else None)
 
     def clean_up(self) -> int:
-        """Finish what interrupted removals left behind; returns the bytes that were freed."""
+        """Finish interrupted removals; return the number of bytes freed."""
         freed = 0
         for leaving in self._home.runs.glob(f"{_LEAVING}*"):
             if not liveness.is_held(leaving / "supervisor.lock"):
@@ -143,7 +143,7 @@ class Remover:
         return freed
 
     def _refuse(self, run: RunDir, needed: Mapping[str, str]) -> RunWitnesses:
-        """Raise the reason why a run has to stay; otherwise return its witnesses."""
+        """Raise an error if the run must stay, otherwise return its witnesses."""
         if not run.path.is_dir():
             raise OperationError(f"{run.run} is gone already: somebody else has removed it")
         witnesses = WitnessReader(run, self._machine)
@@ -166,7 +166,7 @@ class Remover:
         return seen
 
     def _make_place(self, run: RunDir, patterns: Collection[str]) -> None:
-        """Raise an error if its checkpoints cannot be moved, while the run is still complete."""
+        """Raise an error if the checkpoints cannot be moved; done while the run is still complete."""
         if run.path.is_symlink() or not any(map(_count_files, _checkpoints(run.path, patterns))):
             return
         cannot = f"{run.run} cannot be removed: its checkpoints cannot be moved to {self.kept}"
@@ -185,7 +185,7 @@ class Remover:
             kept = _move(_checkpoints(leaving, patterns), leaving, self.kept / name) if keeps else None
             size = disk_bytes([leaving])
         except OSError as error:
-            left = str(error)  # what was to be kept is not deleted
+            left = str(error)  # then nothing is deleted: some checkpoints may not have been moved
         left = left or _delete_tree(leaving)
         if left:
             size -= disk_bytes([leaving])
@@ -194,14 +194,14 @@ class Remover:
 
 
 def disk_bytes(paths: Iterable[Path]) -> int:
-    """What deleting these files and folders would free: a file with another name elsewhere frees nothing."""
+    """Return the bytes that deleting these paths would free: a file with a hard link elsewhere frees nothing."""
     names: dict[tuple[int, int], tuple[int, int, int]] = {}
     for path in paths:
         for info in _files(path):
             count, links, size = names.get((info.st_dev, info.st_ino), (0, info.st_nlink, info.st_blocks))
-            # A folder's links are those from its own subfolders: it goes with the one name it has.
+            # The extra links of a folder come from its subfolders: it has only one name.
             names[info.st_dev, info.st_ino] = count + 1, 1 if stat.S_ISDIR(info.st_mode) else links, size
-    # 512 is the unit of ``st_blocks``, whatever the file system's own is (stat(2)).
+    # ``st_blocks`` counts units of 512 bytes on every file system (stat(2)).
     return sum(blocks * 512 for count, links, blocks in names.values() if count >= links)
 
 
@@ -212,7 +212,7 @@ def _gone_or(run: RunDir, error: OSError) -> OperationError:
 
 
 def _patterns(run: RunDir) -> list[str]:
-    """The globs of the run's checkpoints, as launched and as restarted, that refer to its own directory."""
+    """Return the checkpoint globs, as launched and as restarted, that refer to the run's own directory."""
     spec = storage.read_or_none(Spec, run.spec)
     templates = [spec.launch] if spec else []
     with contextlib.suppress(OSError, UnreadableRecord, TypeError, AttributeError):  # another program's file
@@ -223,9 +223,9 @@ def _patterns(run: RunDir) -> list[str]:
 
 
 def _checkpoints(folder: Path, patterns: Iterable[str]) -> list[Path]:
-    """The run's own checkpoints, none of them inside another one.
+    """Return the run's own checkpoints, none of them inside another.
 
-    They are the folder where the shipped trainers save, and what the profile's patterns match.
+    They are the folder in which the shipped trainers save, and whatever the profile's patterns match.
     """
     found = {RunDir(folder).checkpoints}
     for pattern in patterns:
@@ -234,7 +234,7 @@ def _checkpoints(folder: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def _is_linked(path: Path, folder: Path) -> bool:
-    """Whether a link on the way from ``folder`` leads to ``path``: then it may lie elsewhere."""
+    """True if the way from ``folder`` to ``path`` contains a symlink, so that it may lie elsewhere."""
     return any(place.is_symlink() for place in (path, *path.parents) if folder in place.parents)
 
 
@@ -245,7 +245,7 @@ def _move(found: Iterable[Path], folder: Path, target: Path) -> Path | None:
         storage.make_private_folder(place.parent)
         with contextlib.suppress(FileNotFoundError):  # another remover, cleaning up, was faster
             path.rename(place)
-            storage.sync_folder(place.parent)  # its new name must be safe before anything else is deleted
+            storage.sync_folder(place.parent)  # its new name must be on disk before anything is deleted
     return target if target.is_dir() else None
 
 
@@ -258,7 +258,7 @@ def _device(path: Path) -> int:
 
 
 def _files(path: Path) -> Iterator[os.stat_result]:
-    """Every file and folder from ``path`` on; links are not followed."""
+    """Yield the status of every file and folder from ``path`` down; links are not followed."""
     try:
         info = path.lstat()
         yield info
@@ -270,7 +270,7 @@ def _files(path: Path) -> Iterator[os.stat_result]:
 
 
 def _delete_tree(folder: Path) -> str:
-    """Delete a folder, or the link that stands for one; returns why something is left, empty if nothing is."""
+    """Delete a folder, or a link to one; return why something is left, empty if nothing is."""
     if folder.is_symlink():
         folder.unlink(missing_ok=True)
         return ""

@@ -1,4 +1,4 @@
-"""A run as JSON: what ``ps`` and ``show`` print, from the very snapshot that the screen draws."""
+"""A run as JSON: what ``ps`` and ``show`` print, from the same snapshot that the screen draws."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ EXPLAINED = frozenset({State.FAILED, State.KILLED, State.LOST})
 
 
 def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
-    """The run as one JSON object; unknown is None, times are Unix seconds.
+    """Return the run as one JSON object; unknown values are None, times are Unix seconds.
 
     Args:
-        full: with metrics, memory, heartbeat, checkpoints, events, images, texts and diagnosis (`show`); else the row
-            of `ps`.
+        full: include metrics, memory, heartbeat, checkpoints, events, images, texts and diagnosis (`show`), instead of
+            only the row of `ps`.
     """
     numbers = snapshot.numbers
     row: dict[str, Any] = {
@@ -63,7 +63,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
 
 
 def _whole(count: float | None) -> float | None:
-    """``7``, not ``7.0``."""
+    """Return ``7`` for ``7.0``."""
     return int(count) if count is not None and count % 1 == 0 else count
 
 
@@ -115,7 +115,7 @@ def _everything(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
-    """The images that its code has logged, each with its path, and its texts that have names."""
+    """Return the images that the code has logged, each with its path, and the texts it has logged under a name."""
     gallery = gallery_of(snapshot)
     images, texts = list[dict[str, Any]](), list[dict[str, Any]]()
     for one in gallery.items():
@@ -128,9 +128,9 @@ def _logged(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
-    """Whether the agent is in this attempt's program: ``state`` is on, loaded, waiting or off, ``text`` says why.
+    """Tell whether the agent is in this attempt's program: ``state`` is on, loaded, waiting or off, ``text`` says why.
 
-    None for what mpstui did not start, or has not started yet.
+    None for a run that mpstui did not start, or has not started yet.
     """
     folder = RunDir(snapshot.dir).attempt(snapshot.attempt)
     launch = storage.read_or_none(LaunchRecord, folder.launch) if snapshot.is_ours else None
@@ -166,7 +166,7 @@ def agent(snapshot: RunSnapshot) -> dict[str, str] | None:
 
 
 def _isolation(argv: Sequence[str]) -> str | None:
-    """The option of a Python command that keeps PYTHONPATH or ``sitecustomize`` out."""
+    """Return the option of a Python command that disables PYTHONPATH or ``sitecustomize``, None if there is none."""
     for word in argv[1:] if is_python(argv[0]) else ():
         if not word.startswith("-") or word in ("-m", "-c"):
             break
@@ -176,8 +176,8 @@ def _isolation(argv: Sequence[str]) -> str | None:
 
 
 def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
-    """Each metric's number of points, first and newest value, minimum and maximum, the best with its step, and the
-    direction in which it improves (``lower``, ``higher``; null: unknown)."""
+    """Return for each metric its number of points, first and newest value, minimum and maximum, the best value with
+    its step, and the direction in which it improves (``lower``, ``higher``, or None if unknown)."""
     names = {"count": "count", "first": "first", "last": "last", "min": "minimum", "max": "maximum"}
     told = {}
     for name, view in snapshot.series.items():
@@ -193,7 +193,7 @@ def metrics_as_json(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def diagnosis(snapshot: RunSnapshot) -> dict[str, Any]:
-    """What is known about why it ended, in the form that `diagnose` prints; no findings for a healthy run."""
+    """Return why the run ended, as far as known, in the form that `diagnose` prints; a healthy run has no findings."""
     if snapshot.state not in EXPLAINED or not can_be_explained(snapshot):
         return {"findings": []}
     from ..diagnosis.engine import diagnosis_of

@@ -1,4 +1,4 @@
-"""What a run was started with: the settings that its command, its environment and its code name."""
+"""What a run was started with: the settings named by its command, its environment and its code."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from functools import lru_cache
 from ..model.snapshot import RunSnapshot
 
 FLAG = "yes"
-"""The value of an option without one."""
+"""The value recorded for an option that has none."""
 _SURROUNDINGS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|PWD|HOSTNAME|LANG|LC_\w+|TZ|TMPDIR|VIRTUAL_ENV|CONDA_\w+|XDG_\w+|MPSTUI_\w+"
 )
-"""Variables that depend on where a run was started, or are its own: they are not settings of the training."""
+"""Variables that depend on where a run was started, or that we set: they are not settings of the training."""
 _OUR_FOLDER = "mpstui/agent/boot"
 
 
 def settings_of(snapshot: RunSnapshot) -> Mapping[str, str]:
-    """What a run was started with: profile, recipe, device, arguments, and the environment that matters for it.
+    """Return what a run was started with: profile, recipe, device, arguments, and the environment that affects it.
 
-    Settings that its code reports replace the arguments of the same name; the others follow after those.
+    A setting reported by its code replaces the argument of the same name; the others follow after the arguments.
     """
     plain = (snapshot.profile, snapshot.recipe, snapshot.numbers.device.type)
     return _settings(plain, snapshot.argv, _Same(snapshot.settings), _Same(snapshot.env))
 
 
 def named_settings(snapshot: RunSnapshot) -> dict[str, str]:
-    """The named ones of :func:`settings_of`: not the command's words that have only a position."""
+    """Return the named settings of :func:`settings_of`, without the words of the command that only have a position."""
     return {name: value for name, value in settings_of(snapshot).items() if is_named(name)}
 
 
 class _Same:
-    """A mapping that is the same only if it is the very same object: it may hold hundreds of settings."""
+    """A mapping compared and hashed by identity, for use as a cache key: it may hold hundreds of settings."""
 
     def __init__(self, of: Mapping[str, str]) -> None:
         self.of = of
@@ -46,34 +46,34 @@ class _Same:
 
 @lru_cache(4096)
 def _settings(plain: tuple[str | None, ...], argv: tuple[str, ...], told: _Same, env: _Same) -> Mapping[str, str]:
-    """Cached: a list asks for the settings of all of its runs again and again."""
+    """Cached, because a list repeatedly asks for the settings of all its runs."""
     known = {name: value for name, value in zip(("profile", "recipe", "device"), plain, strict=True) if value}
     said = {name: value for name, value in told.of.items() if value and name not in known}
     return known | arguments_in(argv) | said | shaping(env.of)
 
 
 def shaping(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a launch that affect the training: not who started it, nor where."""
+    """Return the variables of a launch that affect the training, without those about who started it and where."""
     found = {name: value for name, value in env.items() if not _SURROUNDINGS.fullmatch(name)}
     folders = [one for one in found.pop("PYTHONPATH", "").split(":") if one and not one.endswith(_OUR_FOLDER)]
     return found | ({"PYTHONPATH": ":".join(folders)} if folders else {})
 
 
 def is_named(setting: str) -> bool:
-    """Whether a setting has a name, rather than only a position among the words of the command."""
+    """True if a setting has a name, rather than only a position among the words of the command."""
     return not setting.startswith("word ")
 
 
 def with_arguments(settings: Mapping[str, str], argv: Sequence[str]) -> dict[str, str]:
-    """The settings of an earlier command, updated with those that this command names."""
+    """Return the settings of an earlier command, with their values updated from this command."""
     told = arguments_in(argv)
     return {name: told.get(name, value) for name, value in settings.items()}
 
 
 def arguments_in(argv: Sequence[str]) -> dict[str, str]:
-    """Read ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words by their position.
+    """Parse ``--key value``, ``--key=value``, ``--flag`` and ``key=value``; other words are named by position.
 
-    Names are spelled as in Python, where programs use them: ``--batch-size 8`` is ``batch_size``.
+    Names are spelled as in the Python code that uses them: ``--batch-size 8`` becomes ``batch_size``.
     """
     found: dict[str, str] = {}
     words = list(argv)

@@ -1,22 +1,22 @@
-"""Where a run is that a scheduler starts: the scheduler's account and the run's own records, taken together.
+"""The state of a run that a scheduler starts, from the scheduler's account and the run's own records together.
 
-Locks and process ids prove nothing here: they belong to the node that it runs on, and a record from another boot is no
-sign of a reboot. A lock that is seen held counts, one that is free does not.
+Locks and process ids prove little here: they belong to the node on which the run executes, and a record from another
+boot does not mean a reboot. A lock seen to be held counts, a free one does not.
 
 =================  ==================================  =====================================================
 the job            the run's own records               meaning
 =================  ==================================  =====================================================
 waits              any                                 queued, with the scheduler's reason
-has its nodes      an end, and nothing to come         as the end says: the job is about to complete
-has its nodes      an end, and a restart is asked for  starting: the job is there for that
-has its nodes      an attempt goes on                  as its supervisor's status says
+has its nodes      an end, and nothing will follow     as the end says: the job is about to complete
+has its nodes      an end, and a restart is requested  starting: that is what the job is for
+has its nodes      an attempt in progress              as its supervisor's status says
 has its nodes      of an earlier start, or none        starting
-is over            an end that was not for its sake    as the end says
-is over            no end, or one for its sake         as the scheduler says: cancelled, timed out, node failed ...
+is over            an end not caused by the job        as the end says
+is over            no end, or one caused by the job    as the scheduler says: cancelled, timed out, node failed ...
 not heard of yet   any                                 as the run's own records say
 =================  ==================================  =====================================================
 
-If the scheduler does not answer, what it last said still holds; the reason says since when it is silent.
+If the scheduler does not answer, its last answer still holds; the reason says since when it has been silent.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _OVER = {
 
 
 class JobReader:
-    """The job of one run, as its scheduler last described it."""
+    """Reads the job of one run as its scheduler last described it."""
 
     def __init__(self, run: RunDir) -> None:
         self._state = run.path.parent.parent
         self._record = RecordFile(run.job, partial(storage.from_json, JobRecord))
 
     def view(self, rule: EngineRule) -> JobView | None:
-        """What is known of the job; None if there is no such scheduler."""
-        from ..engines.board import board_of  # only for jobs: 5 ms of each start
+        """Return what is known of the job; None if there is no such scheduler."""
+        from ..engines.board import board_of  # only for jobs: it would add 5 ms to every start
 
         if (board := board_of(rule.name, self._state)) is None:
             return None
@@ -63,14 +63,14 @@ class JobReader:
 
 
 def derive_scheduled(seen: RunWitnesses, job: JobView) -> StateVerdict:
-    """The state of a run that is a scheduler's job, from both accounts."""
+    """Return the state of a run that is a scheduler's job, from both accounts."""
     found = _by_both(seen, job)
     return found._replace(reason=found.reason + job.silence())
 
 
 def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
     if job.phase.waits and not seen.supervisor_held:
-        # Its last supervisor may not have left when the job is back in the queue: its record says why.
+        # The job may be back in the queue before its last supervisor has left; the status it left says why it waits.
         message = seen.status.message if seen.status is not None and seen.status.phase == "queued" else None
         return StateVerdict(State.QUEUED, job.sentence() + (f" ({message})" if message and seen.begun else ""))
     if job.phase.has_nodes or seen.supervisor_held or job.phase is JobPhase.UNKNOWN:
@@ -79,8 +79,8 @@ def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def as_called_off(record: ExitRecord | None, status: Status | None) -> ExitRecord | None:
-    """How an attempt ended: as somebody asked, where it ended for its job's sake and was called off before the job came
-    back."""
+    """Return the exit record; if the attempt ended to be requeued, but somebody called it off before the job came back,
+    its end becomes one that was requested."""
     if record is None or record.action != REQUEUE or status is None:
         return record
     if status.phase != "ended" or status.action not in ENDS:
@@ -89,7 +89,7 @@ def as_called_off(record: ExitRecord | None, status: Status | None) -> ExitRecor
 
 
 def _has_ended(seen: RunWitnesses) -> bool:
-    """Whether the newest attempt has ended and nothing will follow it."""
+    """True if the newest attempt has ended and no other will follow."""
     status = seen.status
     if seen.exit is None or seen.exit.action == REQUEUE:
         return seen.exit is not None and status is not None and status.phase == "ended"
@@ -97,7 +97,7 @@ def _has_ended(seen: RunWitnesses) -> bool:
 
 
 def _recorded(record: ExitRecord, seen: RunWitnesses) -> StateVerdict:
-    """As the recorded end says; if it ended because of the scheduler, also why nothing came after it."""
+    """Return the verdict of the exit record; if the scheduler caused the end, also say why nothing followed."""
     verdict = ended(record, seen.phase)
     note = seen.status.message if seen.status is not None and record.action == REQUEUE else None
     return verdict._replace(reason=f"{verdict.reason}; {note}") if note else verdict
@@ -152,7 +152,7 @@ def _over(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def _for_its_sake(record: ExitRecord, job: JobView) -> bool:
-    """Whether an attempt ended because of the job: as it was asked to, or by a signal sent to the whole job."""
+    """True if the attempt ended because its job did: by request, or by a signal sent to the whole job."""
     if record.action is not None:
         return record.action in (REQUEUE, CANCEL)
     return record.signal in SENT_SIGNALS and job.phase in _OVER and job.phase is not JobPhase.FAILED

@@ -1,7 +1,7 @@
-"""What was seen of the runs of other tools, who writes them and how they grow: kept in the home for whoever looks next.
+"""What was observed of foreign runs (who writes them and how they grow), kept in the home for the next process.
 
-One file holds all of them. Losing it costs only what nobody sees any more: a run without a recorded end is then
-external, not lost, and one that grows unseen until somebody has looked twice.
+One file holds all of it. Losing it costs only what can no longer be observed: a run without a recorded end is then
+external instead of lost, and a growing one is not known to grow until it has been looked at twice.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ...wire import liveness, storage
 from ...wire.liveness import ProcessIdentity
 
 MOST_KEPT = 2000
-"""Runs, those whose writers were seen last."""
+"""How many entries are kept: the most recent ones."""
 _MOST_BYTES = 1 << 20
 _GREW = "\0grew"
-"""In the key of a growth."""
+"""Part of the key of a growth."""
 
 
 class Sighting(NamedTuple):
-    """The processes that had the files of one run open for writing, or stood in their names."""
+    """The processes that had the files of a run open for writing, or were named in the files' names."""
 
     writers: tuple[ProcessIdentity, ...]
     boot: str
-    """The boot of the machine on which they ran."""
+    """The boot id of the machine while they ran."""
     ended: float | None = None
-    """Unix seconds, when they were first found to have ended; None: they lived."""
+    """Unix seconds, when they were first found to have ended; None if they were alive."""
 
 
 class Growth(NamedTuple):
-    """How the files of one run grew."""
+    """How the files of a run grew."""
 
     moved: float
     """When they were last written, Unix seconds."""
     pauses: tuple[float, ...]
-    """Seconds between the newest times that they were seen to be written; empty: they were seen once."""
+    """Seconds between the latest observed writes; empty if only one was observed."""
 
 
 class Sightings:
-    """Those of one home. What was seen on another machine that shares it proves nothing here."""
+    """The sightings kept in a home. Those made on another machine that shares the home prove nothing here."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -51,7 +51,7 @@ class Sightings:
         self._machine = ""
 
     def find(self, files: Iterable[Path]) -> Sighting | None:
-        """Who was seen to write exactly these files; with another file among them, somebody else may go on."""
+        """Return who wrote exactly these files; if there is another file now, a different process may continue."""
         try:
             found = self._held()[self._key(files)]
             writers = tuple(ProcessIdentity(int(pid), int(start)) for pid, start in found["writers"])
@@ -61,12 +61,12 @@ class Sightings:
             return None
 
     def keep(self, files: Sequence[Path], seen: Sighting | None) -> None:
-        """Remember it, or that it is out of date."""
+        """Save a sighting, or delete an outdated one if ``seen`` is None."""
         told = seen and {"writers": [list(one) for one in seen.writers], "boot": seen.boot, "ended": seen.ended}
         self._keep(self._key(files), told)
 
     def find_growth(self, place: Path) -> Growth | None:
-        """How the run that is named so was last seen to grow."""
+        """Return how the run at this place was last seen to grow."""
         try:
             found = self._held()[self._key([place], _GREW)]
             return Growth(float(found["moved"]), tuple(float(one) for one in found["pauses"]))
@@ -74,12 +74,12 @@ class Sightings:
             return None
 
     def keep_growth(self, place: Path, seen: Growth) -> None:
-        """Remember it."""
+        """Save how the run at this place grew."""
         self._keep(self._key([place], _GREW), {"moved": seen.moved, "pauses": list(seen.pauses)})
 
     def _keep(self, key: str, told: dict[str, Any] | None) -> None:
-        """A disk that accepts nothing costs only memory."""
-        self._known = None  # others may have seen more since
+        """Save or delete an entry; if the disk refuses, it is only forgotten earlier."""
+        self._known = None  # other processes may have added entries
         known = self._held()
         before = known.pop(key, None)
         if told is not None:
@@ -92,8 +92,8 @@ class Sightings:
             storage.write_bytes(self._path, json.dumps(kept).encode(), sync=False)
 
     def _key(self, files: Iterable[Path], of: str = "") -> str:
-        """The machine stands in it by both its names: containers of one image share the first, and not the second."""
-        import hashlib  # the first frame of a list need not wait for it
+        """Return a key that includes the machine's id and host name: containers of one image share only the id."""
+        import hashlib  # imported late, for a faster first frame
 
         self._machine = self._machine or f"{liveness.machine_id()}\0{os.uname().nodename}"
         names = "\0".join(sorted(map(os.path.realpath, files)))
@@ -109,5 +109,5 @@ class Sightings:
 
 
 def sightings_in(state: Path) -> Sightings:
-    """Those of a home, by its state folder."""
+    """Return the sightings kept in a home's state folder."""
     return Sightings(state / "cache" / "writers.json")

@@ -1,4 +1,4 @@
-"""One file of a program, read in slices by the right reader: console output, or a metric file."""
+"""A file of a program, console output or a metric file, read in slices by the right reader."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from ..model.kept import Kept
 
 PREVIEW_BYTES = SLICE_BYTES
-"""A longer log is first understood from its end; the rest follows in slices."""
+"""Of a longer log, the end is read first; the rest follows in slices."""
 
 
 _HEAD_BYTES = 1 << 14
 WIDE, WIDE_SLICE_BYTES = 1000, 1 << 21
-"""With so many metrics a slice of the usual size holds two rows, and each column costs as much as one of a hundred."""
+"""With so many metrics a normal slice holds only two rows, and a column of two values costs as much as of a hundred."""
 
 
 class ConsoleSource:
@@ -44,7 +44,7 @@ class ConsoleSource:
 
     @property
     def primary(self) -> str | None:
-        """The name of the loss series to chart; None: there is only one, empty: none of several is the main one."""
+        """The name of the loss series to chart; None if there is only one, empty if none of several is the main one."""
         return self._reader.primary
 
     @property
@@ -53,11 +53,11 @@ class ConsoleSource:
 
     @property
     def standing(self) -> Standing:
-        """What is said about the run as a whole, as at the end of the file until its beginning has been read."""
+        """What the output says about the run as a whole; judged by the end of the file until the rest has been read."""
         return (self._previewer or self._reader).standing
 
     def preview(self) -> Sequence[Point]:
-        """Points at the end of a file that is too long to be read at once; otherwise none."""
+        """Return points from the end of a file that is too long to be read at once; otherwise none."""
         if self._file.size <= PREVIEW_BYTES:
             return ()
         reader = self._previewer = self._new_reader(from_zero=self._begins_with_zero())
@@ -65,21 +65,21 @@ class ConsoleSource:
         return [point for point in points if reader.primary is None or point.newest.series in ("", reader.primary)]
 
     def _begins_with_zero(self) -> bool:
-        """Whether the first epoch is number 0, which only the beginning of the file shows."""
+        """True if epochs are counted from 0, which only the beginning of the file shows."""
         points = self._new_reader().take(bytes_at(self._file.path, 0, _HEAD_BYTES))
         return any(point.newest.epoch is not None and point.newest.first_epoch == 0 for point in points)
 
     def finish(self) -> Sequence[Point]:
-        """The points of a last line without a line break, when nobody writes any more."""
+        """Return the points of a last line without a line break, once the file is complete."""
         return self._reader.close()
 
     @property
     def epoch_length(self) -> Number | None:
-        """Steps of an epoch, if they are counted anew in each and no line tells how many there are."""
+        """Steps per epoch, if they start over in each epoch and no line gives their number."""
         return self._reader.epoch_length
 
     def count_on(self, *, from_zero: bool, epoch_length: Number | None) -> None:
-        """Count as an earlier attempt did: a resumed one does not begin with the first epoch, and shows less of it."""
+        """Count as an earlier attempt did: a resumed attempt does not start at the first epoch, so it shows less."""
         if (from_zero, epoch_length) != (self._from_zero, self._epoch_length) and not self._file.offset:
             self._from_zero, self._epoch_length = from_zero, epoch_length
             self._reader = self._new_reader()
@@ -88,7 +88,7 @@ class ConsoleSource:
         data, self._previewer = self._file.take(SLICE_BYTES), None
         try:
             return self._reader.take(data)
-        except Exception as error:  # noqa: BLE001 - anybody's text: what it breaks costs a slice
+        except Exception as error:  # noqa: BLE001 - arbitrary text: if it breaks the reader, only this slice is lost
             self._reader = self._new_reader()
             self._reader.failure = f"{type(error).__name__}: {error}"
             return ()
@@ -105,7 +105,7 @@ def log_reader(
     epoch_length: Number | None = None,
     steps: int | None = None,
 ) -> LogReader:
-    """A reader of console output, which knows the ``pattern`` of a profile; see `LogReader`."""
+    """Return a reader of console output that also knows the ``pattern`` of a profile; see `LogReader`."""
     from ..formats.grammars import Declared, all_grammars
     from ..formats.reader import LogReader
 
@@ -114,7 +114,7 @@ def log_reader(
 
 
 def _steps_asked_for(output: Path) -> int | None:
-    """The steps among the arguments of the attempt that prints this, where no epochs are among them."""
+    """Return the steps among the arguments of the attempt that prints this output, if they name no epochs."""
     folder = AttemptDir(output.parent, 0)
     launch = storage.read_or_none(LaunchRecord, folder.launch) if output == folder.output else None
     totals = {} if launch is None else planned_totals(launch)
@@ -138,12 +138,12 @@ class MetricSource:
 
     @property
     def standing(self) -> Standing:
-        """What is said about the run as a whole."""
+        """What the file says about the run as a whole."""
         return self.metrics.summary().standing
 
     @property
     def kept(self) -> tuple[Kept, ...]:
-        """The images and texts that it contains besides numbers, if its reader knows any."""
+        """The images and texts that the file contains besides numbers, if its reader finds any."""
         media: Media | None = getattr(self.metrics, "media", None)
         return media.found if media is not None else ()
 
@@ -154,7 +154,7 @@ class MetricSource:
         return found
 
     def preview(self) -> Sequence[Point]:
-        """Points at the end of a long file, if its reader can find them there."""
+        """Return points from the end of a long file, if its reader can find them there."""
         glance = getattr(self.metrics, "glance", None)
         try:
             return glance() if glance is not None else ()
@@ -165,12 +165,12 @@ class MetricSource:
         from ..formats.points import PointColumns
 
         before = self.metrics.position
-        self._file.offset = self._file.size  # even if a torn last record keeps the reader from its end
+        self._file.offset = self._file.size  # even if a torn last record keeps the reader from reaching the end
         try:
             points = self.metrics.take(self._slice_bytes)
         except OSError:
             return ()
-        except Exception as error:  # noqa: BLE001 - anybody's file: a reader that stumbles costs this look
+        except Exception as error:  # noqa: BLE001 - arbitrary file: if the reader fails, only this look is lost
             self._failure = f"{type(error).__name__}: {error}"
             return ()
         is_wide = sum(len(point.values) for point in points if isinstance(point, PointColumns)) > WIDE
@@ -181,7 +181,7 @@ class MetricSource:
 
 
 def open_source(file: FollowedFile, pattern: str | None) -> ConsoleSource | MetricSource | None:
-    """The reader for the file's content; None if it cannot be read now."""
+    """Return the reader for the file's content; None if the file cannot be read now."""
     from ..formats.files import detect
     from ..formats.files.console_log import ConsoleLog
 
@@ -195,7 +195,7 @@ def open_source(file: FollowedFile, pattern: str | None) -> ConsoleSource | Metr
 
 
 def bytes_at(path: Path, offset: int, length: int) -> bytes:
-    """The bytes there, as many as there are; none if the file cannot be read."""
+    """Return up to ``length`` bytes at ``offset``; none if the file cannot be read."""
     try:
         with storage.open_file(path) as file:
             return os.pread(file.fileno(), length, offset)

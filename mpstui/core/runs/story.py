@@ -1,4 +1,4 @@
-"""What happened to a run, as a person would tell it: one line for each action, however many records it left."""
+"""What happened to a run, as a person would tell it: one line per action, however many records it left."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     "evaluate": ("had it evaluate", "asked it to evaluate"),
     "dump_stacks": ("printed its stacks", "asked for its stacks"),
 }
-"""What was done, and what was requested, as long as the outcome is unknown or it was refused."""
+"""For each action: the words when done, and when only requested (the outcome is unknown, or it was refused)."""
 _ENDS = frozenset({"stop", "kill", "restart"})
 _PREFIXES = {"crash": "crashed: "}
 _SPEAKS_FOR_ITSELF = frozenset({"request", "ack", "restart", "launched", "exit", "note", "phase", "checkpoint"})
 
 
 def story(events: Iterable[RunEvent], me: str = "", *, was_cancelled: bool = False) -> list[RunEvent]:
-    """The events as sentences, in their order; a request, its answer and the end that it led to become one.
+    """Return the events as sentences, in order; a request, its answer and the end that it led to become one event.
 
-    Of texts logged under one name only the newest is told: many of them would leave no room for what happened.
+    Of the texts logged under one name, only the newest is kept: many of them would crowd out everything else.
 
     Args:
         me: who is "you", in the form of :func:`mpstui.wire.rundir.asker`; only the part before the colon counts.
-        was_cancelled: its job was cancelled through the scheduler: what its supervisor took for a crash was that.
+        was_cancelled: the job was cancelled through the scheduler, which its supervisor mistook for a crash.
     """
     events = _without_echoes(events)
     ends = [place for place, one in enumerate(events) if one.event in ("exit", "crash")]
@@ -47,7 +47,7 @@ def story(events: Iterable[RunEvent], me: str = "", *, was_cancelled: bool = Fal
     told: list[RunEvent] = []
     known: set[str] = set()
     ending: RunEvent | None = None
-    """A request that ends an attempt, while its effect is still being told."""
+    """The last request to end an attempt, while the following events may still be its effect."""
     for one in events:
         request, name = str(one.details.get("request")), str(one.details.get("name"))
         if one.event == "text" and one is not newest[name]:
@@ -77,7 +77,7 @@ def _asked(request: RunEvent, answer: RunEvent | None, me: str) -> str:
 
 
 def _led_to(one: RunEvent, ending: RunEvent) -> str | None:
-    """The effect of a request to end an attempt, as the end of its sentence; None for what has a line of its own."""
+    """Return the effect of a request to end an attempt, to append to its sentence; None if it gets its own line."""
     if one.event == "exit" and one.attempt == ending.attempt:
         return ""
     if one.event == "restart" and ending.details["action"] == "restart":
@@ -102,7 +102,7 @@ def _sentence(one: RunEvent, *, of_several: bool) -> str:
 
 
 def _without_echoes(events: Iterable[RunEvent]) -> list[RunEvent]:
-    """The events, each once: a request's answer often repeats what has just been recorded."""
+    """Drop duplicates: the answer to a request often repeats an event that was just recorded."""
     kept: list[RunEvent] = []
     for one in events:
         alike = (before for before in kept[-2:] if "ack" in (one.event, before.event) and one.text == before.text != "")

@@ -289,7 +289,7 @@ class Streams:
         return {**self._places, **{name: one.place for name, one in self._streams.items()}}
 
     def read(self) -> Iterator[Iterator[Told]]:
-        """Yield what has happened since the last call, run by run, oldest first; between runs :attr:`places` is valid."""
+        """Yield what has happened since the last call, per run, oldest first; :attr:`places` is valid in between."""
         for run in () if self._names else reversed(run_dirs(self._home.runs)):
             if run.run not in self._streams:
                 self._open_ours(run)

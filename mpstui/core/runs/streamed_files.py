@@ -1,4 +1,4 @@
-"""The files behind a stream: each line is read once, though a file is renamed, or moved away and back with its run."""
+"""The files behind a stream: each line is read once, even if the file is renamed, or moved away and back."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ..follow import SLICE_BYTES, FollowedFile, LineTail
 from .files import parse_lines
 
 LONGEST_LINE_BYTES = 1 << 20
-"""A longer line comes in parts."""
+"""A longer line is split into parts."""
 
 
 class HeldFile(FollowedFile):
-    """A file that is renamed away when it is full: what was written before that is read first."""
+    """A file that may be rotated (renamed when full): what was written before the rename is read first."""
 
     _held: int | None = None
 
@@ -32,7 +32,7 @@ class HeldFile(FollowedFile):
         return descriptor
 
     def close(self) -> None:
-        """It will not be read any more."""
+        """Release the file, which will not be read any more."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -42,7 +42,7 @@ class HeldFile(FollowedFile):
 
 
 class OwnFile(FollowedFile):
-    """A file of a run directory: a longer copy, as a moved run brings it back, counts as the same file."""
+    """A file of a run directory: a longer copy, which a moved run brings back, counts as the same file."""
 
     def _is_another(self, descriptor: int, found: os.stat_result) -> bool:
         if self.witness and found.st_size >= self.offset:
@@ -54,7 +54,7 @@ class OwnRecords(OwnFile, LineTail):
     """A file of records in a run directory."""
 
     def take_records(self) -> Iterator[Mapping[str, Any]]:
-        """The records that were added."""
+        """Yield the records that were added."""
         while True:
             growth = self.read(SLICE_BYTES)
             yield from parse_lines(growth.data)
@@ -63,7 +63,7 @@ class OwnRecords(OwnFile, LineTail):
 
 
 def end_of_lines(path: Path) -> int:
-    """The end of the last complete line; 0 if there is none."""
+    """Return the offset after the last complete line; 0 if there is none."""
     try:
         with storage.open_file(path) as file:
             size = os.fstat(file.fileno()).st_size

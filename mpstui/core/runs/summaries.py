@@ -1,7 +1,7 @@
-"""What the list shows of ended runs, kept in one file: the first frame has all of it, however long the logs are.
+"""What the list shows of ended runs, kept in one file, so that the first frame is complete however long the logs are.
 
-One line per run, of which the newest counts. It is valid as long as every file it was read from has the same size and
-times; a damaged line, or one from another mpstui, is skipped. Losing all of it costs only time.
+Each line is the summary of a run, the newest of a run counts. It is valid as long as every file it was read from has
+the same size and times; a damaged line, or one from another mpstui, is skipped. Losing the file costs only time.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from ..model.snapshot import Numbers, Piece, RunSnapshot, SeriesView, State
 MOST_BYTES = 1 << 26
 _MOST_DEAD_LINES = 100
 _OF_THE_MOMENT = frozenset({"run", "dir", "seen", "name", "tags", "note", "available", "queue", "brief"})
-"""Fields that are found out anew each time, or do not apply to ended runs."""
+"""Fields that are determined anew each time, or do not apply to ended runs."""
 _IN_FULL_ALONE = frozenset({"events", "checkpoints", "images", "kept", "outputs", "ranks"})
 _COLUMNS = tuple(spec.name for spec in fields(SeriesView) if spec.type in ("Sequence[float]", "Sequence[Moment]"))
 _PIECES = tuple(spec.name for spec in fields(Piece))
 _RECORDS: Mapping[str, Any] = {"device": DeviceReading, "memory": MemoryReading, "checkpoint": CheckpointNote}
-"""Of the numbers, those that JSON makes lists of."""
+"""Fields of the numbers that are named tuples, which JSON turns into lists."""
 _OF_RUN: Mapping[str, Any] = {"branch": Branch, "moving": Moving}
-"""The same of the run."""
+"""The same for fields of the run."""
 _OF_ATTEMPT = ("launch.json", "config.json", "output.log", "heartbeat.json", "exit.json")
 _FIELDS = [[spec.name for spec in fields(kind)] for kind in (RunSnapshot, Numbers, SeriesView)]
 _FIELDS += [[*ExitSummary._fields], [*JobView._fields]]
 _SHAPE = format(crc32(repr([_FIELDS, *_RECORDS.values(), *_OF_ATTEMPT]).encode()), "08x")
-"""Lines of another shape, or of another state of the readers, were written by another mpstui."""
+"""Lines with another shape, or from another version of the readers, were written by another mpstui."""
 
 Stamps = Mapping[str, Sequence[int] | None]
 
@@ -53,14 +53,14 @@ def _shape() -> bytes:
 
 
 def files_of(run: RunDir, attempt: int, others: Collection[Path] = ()) -> list[str]:
-    """The files from which the row of an ended run is read."""
+    """Return the names of the files from which the row of an ended run is read."""
     names = ["spec.json", "status.json", "job.json", "moving.json", "moved.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in _OF_ATTEMPT]
     return [*names, *(str(path) for path in others if run.path not in path.parents)]
 
 
 def stamps_of(run: RunDir, names: Collection[str]) -> Stamps:
-    """What tells files from changed ones, by name."""
+    """Return for each file what reveals a change, by name."""
     folder = str(run.path)
     return {name: storage.stamp(name if name.startswith("/") else f"{folder}/{name}") for name in names}
 
@@ -71,9 +71,9 @@ class Summaries:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._text = b""
-        """The file in one piece, which is returned to the system: with 500 runs the screen permanently saves 7 MB."""
+        """The whole file as one object, whose memory goes back to the system: it saves 7 MB with 500 runs."""
         self._lines: dict[str, tuple[int, int]] = {}
-        """Where each run's line begins and ends in it."""
+        """Where the line of each run begins and ends in it."""
         self._dead = 0
         with contextlib.suppress(OSError):
             self._text = storage.read_bytes(path, MOST_BYTES)
@@ -90,10 +90,10 @@ class Summaries:
         self._dead -= len(self._lines)
 
     def find(self, run: RunDir, seen: float) -> tuple[RunSnapshot, Stamps] | None:
-        """What was saved of a run, under the name it was launched with; None if it is out of date.
+        """Return the saved summary of a run, with the name it was launched under; None if there is no valid one.
 
         Args:
-            seen: Unix seconds, now.
+            seen: the current time, Unix seconds.
         """
         if run.run not in self._lines:
             return None
@@ -110,11 +110,11 @@ class Summaries:
             return None
 
     def keep(self, run: RunDir, name: str, files: Stamps, snapshot: RunSnapshot) -> None:
-        """Remember an ended run; a disk that accepts nothing costs only time.
+        """Save the summary of an ended run; if the disk refuses, only time is lost.
 
         Args:
-            name: the one it was launched under.
-            files: their stamps from before it was read.
+            name: the name it was launched under.
+            files: the stamps of its files, taken before it was read.
         """
         text = json.dumps({"files": files, "run": {**_encoded(snapshot), "name": name}}).encode()
         line = b"%s\t%s\t%08x\t%s" % (_shape(), run.run.encode("utf-8", "replace"), crc32(text), text)
@@ -126,7 +126,7 @@ class Summaries:
                 storage.append_text(self._path, f"\n{line.decode()}\n")
 
     def forget(self, runs: Collection[str]) -> None:
-        """Free the memory; if most lines are useless by now, keep only those of ``runs``."""
+        """Free the memory; if most lines of the file have become useless, keep only those of ``runs``."""
         if not self._lines and not self._dead:
             return
         kept = [run for run in self._lines if run in runs]
@@ -166,7 +166,7 @@ def _decoded(found: dict[str, Any], run: RunDir, seen: float) -> RunSnapshot:
     told["beat"] = told["beat"] and heartbeat.from_json(told["beat"])
     series = {}
     for name, view in found["series"].items():
-        once = lru_cache(_unpacked)  # for single points the minimum, mean and maximum are the same
+        once = lru_cache(_unpacked)  # columns may be equal: minimum, mean and maximum of single points are
         columns = {column: once(view[column]) for column in _COLUMNS}
         pieces = [Piece(**{part: once(one[part]) for part in _PIECES}) for one in view["superseded"]]
         series[name] = SeriesView(**{**view, **columns, "superseded": pieces})

@@ -1,4 +1,4 @@
-"""Texts that a training has logged (``report.text`` with a name), such as samples of a model, by name and step."""
+"""Texts logged by a training (``report.text`` with a name), such as samples from a model, by name and step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .files import parse_lines
 from .images import each_once
 
 MOST_READ = 8 << 20
-"""Bytes read from the end of a run's events: what was logged before is left out."""
+"""How many bytes are read from the end of a run's events; earlier texts are left out."""
 LONGEST_TEXT = 10_000
 _MARK = b'"event": "text"'
 
 
 class LoggedText(NamedTuple):
-    """One text of a run."""
+    """One logged text."""
 
     name: str
     step: int | None
@@ -28,7 +28,7 @@ class LoggedText(NamedTuple):
 
 
 def texts_of(run: RunDir) -> dict[str, list[LoggedText]]:
-    """The newest ones by name."""
+    """Return the newest texts by name."""
     found: list[LoggedText] = []
     for line in last_lines(run.events, MOST_READ).splitlines(keepends=True):
         for record in parse_lines(line) if _MARK in line else ():

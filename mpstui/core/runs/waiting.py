@@ -1,4 +1,4 @@
-"""Runs that wait: for their turn, or for the moment of a restart. There is no daemon: each one's supervisor waits."""
+"""Runs that wait for their turn, or for the time of a restart. There is no daemon: each has a supervisor that waits."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WAITING = (b'"queued"', b'"backing_off"')
 
 
 def is_waiting(run: RunDir, status: Status) -> bool:
-    """Whether a run waits for its turn: its supervisor says so, or said so before it died.
+    """True if a run waits for its turn: its supervisor says so, or said so before it died.
 
-    A run that ran before waits again because somebody requested it, and the request is answered when its turn comes, or
-    because its profile asks for a restart.
+    A run that has run before waits again either because somebody requested a restart, which is answered when its turn
+    comes, or because its profile asks for one.
     """
     if status.phase != "queued":
         return False
@@ -31,11 +31,10 @@ def is_waiting(run: RunDir, status: Status) -> bool:
 
 
 def is_abandoned(run: RunDir) -> bool:
-    """Whether a run waits and its supervisor is dead. Costs one small file for a run that does not wait.
+    """True if a run waits and its supervisor is dead. For a run that does not wait, this reads only one small file.
 
-    A restart that its profile asks for is expected only within the same boot: nobody expects last week's training to
-    start because they look at it. Nor is a run of another user or another machine, or a copied one, expected to start
-    here.
+    A restart that its profile asks for is carried out only within the same boot: nobody expects last week's training to
+    start because they look at it. Nor does a run of another user or machine, or a copied one, start here.
     """
     try:
         data = storage.read_bytes(run.status)
@@ -49,9 +48,9 @@ def is_abandoned(run: RunDir) -> bool:
 
 
 def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
-    """Why a waiting run is not ours to start, as the end of a sentence; empty if it is ours.
+    """Return why a waiting run is not ours to start, as the end of a sentence; empty if it is ours.
 
-    Looking at runs starts those that wait, so it must not start what somebody else, or another machine, is to start.
+    Looking at runs starts those that wait, so runs that another user or machine is to start must be excluded.
     """
     if run.moved.exists():
         return "it was moved to another machine"
@@ -70,31 +69,31 @@ def elsewhere(run: RunDir, spec: Spec | None, status: Status) -> str:
 
 
 def distrust_of_run(run: RunDir) -> str:
-    """Why we must not start a run, as a sentence: another user can write to it, or to a folder it lies in."""
+    """Return why we must not start a run, as a sentence: another user can write to it, or to a folder above it."""
     runs = run.path.parent
     return distrust_of_any(runs.parent, runs, runs.parent / "queue", run.path, run.spec, run.status, strict=True)
 
 
 def _is_awaited(status: Status) -> bool:
-    """Whether a restart was planned since the machine last booted: its supervisor may still be expected."""
+    """True if a restart was planned since the machine last booted, so that it is still expected."""
     return status.next_start is not None and status.boot_id == boot_id()
 
 
 def is_moving(run: RunDir) -> bool:
-    """Whether somebody is moving it to another machine right now."""
+    """True if the run is just being moved to another machine."""
     with suppress(OSError):  # a file system without locks
         return liveness.is_held(run.moving_lock)
     return False
 
 
 def restart_is_wished(run: RunDir) -> bool:
-    """Whether somebody requested another attempt and has no answer yet."""
+    """True if a restart was requested and not answered yet."""
     return "restart" in wished(run)
 
 
 def wished(run: RunDir) -> frozenset[str]:
-    """``restart`` where somebody requested another attempt and has no answer yet, ``stop`` and ``kill`` likewise. Each
-    request is read once."""
+    """Return those of ``restart``, ``stop`` and ``kill`` that were requested and not answered yet. Each request file is
+    read only once."""
     looked_at, kept = _requests_of(run)
     kept |= {one.id: one.action for one in rundir.unanswered(run, looked_at) if one.action in {"restart", *ENDS}}
     waiting = (action for name, action in kept.items() if run.request(name).exists() and not run.ack(name).exists())
@@ -103,12 +102,12 @@ def wished(run: RunDir) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _requests_of(run: RunDir) -> tuple[set[str], dict[str, str]]:
-    """Names of requests that were read, and by id the actions of those among them that begin or end something."""
+    """Return the names of requests already read, and the actions, by id, of those that start or end an attempt."""
     return set(), {}
 
 
 def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
-    """The runs that others need, by id, each with a sentence that says who needs it and what for."""
+    """Return the runs that others need, by id, each with a sentence that says who needs it and why."""
     runs = list(runs)
     paths = {str(run.path): run.run for run in runs}
     found: dict[str, str] = {}
@@ -119,7 +118,7 @@ def dependants(runs: Iterable[RunDir]) -> Mapping[str, str]:
 
 
 def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What one run needs; nothing if it has ended, or its records cannot be read."""
+    """Yield what one run needs; nothing if it has ended, or its records cannot be read."""
     try:
         status = storage.read(Status, run.status)
         if status is None or status.phase in ("ended", "dependency_failed"):
@@ -139,6 +138,6 @@ def _needs(run: RunDir, paths: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     if launched is not None:
         words = [*launched.argv, launched.checkpoint or ""]
     for path, name in paths.items():
-        # A word is the folder or a file in it; ``--resume=`` and the like may precede it.
+        # The word may be the folder or a file in it, and may begin with ``--resume=`` or the like.
         if name != run.run and any(f"{path}/" in f"{word}/" for word in words):
             yield name, f"{run.run} was started with a file of it"

@@ -1,4 +1,4 @@
-"""What mpstui did not start: a log, a metric file, a heartbeat, or a folder that holds such files."""
+"""Follows what mpstui did not start: a log, a metric file, a heartbeat, or a folder of such files."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from .signs import Condition
 HEARTBEAT_NAMES = ("heartbeat.json", "*heartbeat*.json", "status.json")
 LOG_NAMES = ("output.log", "*.log", "*.out", "*.txt")
 NAMES_IN_SHORT = ".log .out .txt .csv .jsonl tfevents, heartbeat or trainer_state"
-"""Everything that is looked for in a folder, in one line of 80 columns."""
+"""What is looked for in a folder, short enough for a line of 80 columns."""
 _EVENTS = "tfevents"
 HISTORY_BYTES = 1 << 14
 FIND_SECONDS = 2.0
-"""How often to look for files: a folder may fill up after we came."""
+"""How often to look for files: they may appear in a folder later."""
 LAST_WORDS_SECONDS = 10.0
-"""A program that ends writes its last heartbeat and its traceback in either order, and about the same time."""
+"""A failing program writes its last heartbeat and its traceback within this time, in either order."""
 
 
 class WatchedReader(ForeignReader):
-    """Follows files by what they say; nothing proves whether their program still runs, so nothing is claimed."""
+    """Follows files by their content alone; nothing proves whether their program still runs, so nothing is claimed."""
 
     def __init__(self, path: Path, machine: LocalMachine, columns: int | None = None) -> None:
         super().__init__(machine, path, columns)
         self.path = path
         self._log: Path | None = None
         self._log_seen: tuple[Path, tuple[int, int, int] | None] | None = None
-        """Which log, and its state when its end was looked at."""
+        """Which log, and its stamp when its end was last read."""
         self._log_end: str | None = None
         self._points: tuple[object, Path | None] = (None, None)
-        """Files that may hold metrics, and which of them does."""
+        """The state of the files that may hold metrics, and the file that was chosen."""
         self._arguments: Mapping[str, str] = {}
-        """The configuration that its metric file contains, secrets masked."""
+        """The configuration in its metric file, secrets masked."""
         self._find_at: float | None = None
         self._was_there = False
 
@@ -67,7 +67,7 @@ class WatchedReader(ForeignReader):
         )
 
     def rest(self) -> None:
-        """Its curves are kept: nobody else has them."""
+        """Keep the curves: they exist nowhere else."""
 
     def _find_files(self) -> None:
         now = self.machine.monotonic()
@@ -87,17 +87,17 @@ class WatchedReader(ForeignReader):
             self.heartbeats.follow(None)
 
     def _metrics_of(self, beat: Path | None) -> Path | None:
-        """The folder's best file with metrics, as `mpstui parse` chooses it; chosen again when there are new files.
+        """Return the folder's best metric file, as `mpstui parse` chooses it; chosen again when there are new files.
 
-        If that is one of several event files of a folder, the folder is used: a resumed program begins another.
+        For one of several event files in a folder, return the folder: a resumed program begins another file.
         """
         from ..formats.files import best_of, find_sources, newest_of
 
         sources, found = [path for path in find_sources(self.path) if path != beat], self._points[1]
-        for _ in range(2):  # a file without numbers may have some when it has grown
+        for _ in range(2):  # a file without numbers may contain some once it has grown
             newest = newest_of(sources)
             told = storage.stat_of(newest) if newest is not None and newest != found else None
-            grown = told.st_size.bit_length() if told is not None else 0  # it is looked into whenever it has doubled
+            grown = told.st_size.bit_length() if told is not None else 0  # look into it whenever its size has doubled
             known = sorted((str(path), None if found else storage.stamp(path)) for path in sources), newest, grown
             if known != self._points[0]:
                 found = best_of(sources)
@@ -130,7 +130,7 @@ class WatchedReader(ForeignReader):
         numbers = self._numbers(moving=condition.moves)
         numbers = replace(numbers, done=numbers.done or self._has_every_epoch(numbers))
         if numbers.done:
-            condition = Condition(None)  # silence after an end means nothing
+            condition = Condition(None)  # silence after the end means nothing
         return RunSnapshot(
             run=str(self.path),
             name=self.path.name,
@@ -157,7 +157,7 @@ class WatchedReader(ForeignReader):
         )
 
     def _has_every_epoch(self, numbers: Numbers) -> bool:
-        """Whether a table with a row for each epoch, which is written at its end, has all that are planned."""
+        """True if a table with one row per completed epoch has as many rows as epochs are planned."""
         if self.external is None or self.external.metric_file is None or numbers.epochs is None:
             return False
         if (numbers.step, numbers.epoch_step) != (None, None) or epoch_shown(numbers) != numbers.epochs:
@@ -170,7 +170,7 @@ class WatchedReader(ForeignReader):
         return (*super()._written_files(), *(path for path in others if path is not None))
 
     def _exception(self, updated: float | None) -> str | None:
-        """The exception at the end of the log, unless a heartbeat or a metric file shows that it was survived."""
+        """Return the exception at the end of the log, unless a heartbeat or metric file shows life after it."""
         written = _modified(self._log) if self._log is not None else None
         if self._log is None or written is None or updated is None or updated > written + LAST_WORDS_SECONDS:
             return None
@@ -192,14 +192,14 @@ class WatchedReader(ForeignReader):
 
 
 def written_ago(seconds: float) -> str:
-    """``last written 5 min ago``, in whole minutes: what differs every second is drawn every second, even when idle."""
+    """Return ``last written 5 min ago``, in whole minutes: seconds would force a redraw every second."""
     minutes = int(seconds // 60)
     ago = "less than a minute" if minutes < 1 else f"{minutes} min" if minutes < 60 else span(60 * minutes)
     return f"last written {ago} ago"
 
 
 def _is_history(path: Path) -> bool:
-    """Whether a JSON file is a metric file (the Trainer state of transformers) rather than a heartbeat."""
+    """True if a JSON file is a metric file (the Trainer state of transformers) rather than a heartbeat."""
     try:
         with storage.open_file(path) as file:
             return b'"log_history"' in file.read(HISTORY_BYTES)
@@ -208,7 +208,7 @@ def _is_history(path: Path) -> bool:
 
 
 def _is_binary(path: Path) -> bool:
-    """Whether a file is not text, and so not a log; leading NULs are a hole, UTF-16 starts with a mark."""
+    """True if a file is not text, so not a log. Leading NULs are a hole; UTF-16 starts with a byte order mark."""
     try:
         with storage.open_file(path) as file:
             start = file.read(HISTORY_BYTES).lstrip(b"\0")[:64]
@@ -218,7 +218,7 @@ def _is_binary(path: Path) -> bool:
 
 
 def _newest(folder: Path, patterns: tuple[str, ...]) -> Path | None:
-    """The newest file of the first pattern that matches any, at most two folders deep."""
+    """Return the newest file for the first pattern with a match, in the folder or directly below it."""
     for pattern in patterns:
         found = [*folder.glob(pattern), *folder.glob(f"*/{pattern}")][:200]
         dated = [(moment, path) for path in found if (moment := _modified(path)) is not None]
@@ -235,13 +235,13 @@ def _modified(path: Path) -> float | None:
 
 
 TAIL_BYTES = 1 << 15
-"""Tracebacks of several ranks in a row fit in; the last of them is enough."""
+"""Enough for the tracebacks of several ranks in a row, of which only the last is needed."""
 _MARKS = (b"Traceback", "╰─".encode())
-"""A tail without these contains no traceback: colours separate the words of the title."""
+"""A tail without these contains no traceback. Only one word of the title: colour codes may separate the others."""
 
 
 def _exception(path: Path) -> str | None:
-    """``RuntimeError: ...`` as printed; None if there is none, or training goes on after it."""
+    """Return ``RuntimeError: ...`` as printed; None if there is none, or training continues after it."""
     try:
         with storage.open_file(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))

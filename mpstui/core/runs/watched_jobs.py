@@ -1,4 +1,4 @@
-"""Jobs of a scheduler that mpstui did not submit: ``slurm:17`` is one, ``slurm:`` all of this user's."""
+"""Jobs of a scheduler that mpstui did not submit: ``slurm:17`` is one job, ``slurm:`` all jobs of this user."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .watched import WatchedReader
 
 ALL_JOBS = tuple(f"{engine}:" for engine in ENGINES)
 LOOK_SECONDS = 5.0
-"""How often to ask where a job writes, until that is known: it may be known only when the job starts."""
+"""How often to ask where a job writes its output, until that is known: perhaps only when it starts."""
 
 
 def job_named(text: str) -> tuple[str, str] | None:
-    """Scheduler and id of ``slurm:17``; the id is empty if all are meant. None: it is the name of a file."""
+    """Return scheduler and job id of ``slurm:17``; the id is empty if all are meant. None for the name of a file."""
     engine, colon, job = text.partition(":")
     return (engine, job) if colon and engine in ENGINES and "/" not in job else None
 
@@ -34,7 +34,7 @@ def require_job(text: str, state: Path) -> None:
         state: the home's state folder.
 
     Raises:
-        UsageError: the scheduler knows no such job. OperationError: it does not answer, or is not installed here.
+        UsageError: the scheduler does not know the job. OperationError: it does not answer, or is not installed here.
     """
     engine, job = job_named(text) or ("", "")
     scheduler, board = engine_named(engine), board_of(engine, state)
@@ -49,14 +49,14 @@ def require_job(text: str, state: Path) -> None:
 
 
 def other_jobs(engine: str, ours: Iterable[RunFollower], state: Path) -> list[Path]:
-    """This user's jobs that are neither those of ``ours`` nor over, as names to watch; none without a scheduler.
+    """Return this user's unfinished jobs that do not belong to ``ours``, as names to watch; none without a scheduler.
 
     Of the waiting tasks of an array, perhaps hundreds, the first stands for all.
     """
     board = board_of(engine, state) if engine else None
     seen = [one.snapshot for one in ours] if board is not None else []
     if None in seen:
-        return []  # which jobs are ours is known only once all runs have been looked at
+        return []  # until all runs have been read, it is unknown which jobs are ours
     known = {one.job.id for one in seen if one is not None and one.job is not None}
     jobs = [job for job in (board.all() if board is not None else ()) if job.id not in known and not job.phase.is_over]
     first = {job.array: job.id for job in reversed(jobs) if job.phase.waits}
@@ -64,7 +64,7 @@ def other_jobs(engine: str, ours: Iterable[RunFollower], state: Path) -> list[Pa
 
 
 class WatchedJob(WatchedReader):
-    """A job's output, and what its scheduler says about it."""
+    """Follows a job's output, and what its scheduler says about it."""
 
     def __init__(self, engine: str, job: str, machine: LocalMachine, columns: int | None, state: Path) -> None:
         super().__init__(Path(f"/{engine} job {job}"), machine, columns)
@@ -74,7 +74,7 @@ class WatchedJob(WatchedReader):
 
     def _find_files(self) -> None:
         now, board = self.machine.monotonic(), board_of(self._engine.name, self._state)
-        # For a task that has not begun, the scheduler would name the output of the whole array.
+        # For an array task that has not begun, the scheduler would name the output of the whole array.
         waits = board is not None and board.view(self._job).phase.waits
         if not self._found and not waits and now >= self._look_at:
             self._look_at = now + LOOK_SECONDS
@@ -87,7 +87,7 @@ class WatchedJob(WatchedReader):
         super()._find_files()
 
     def _sees_writer(self) -> bool | None:
-        """The scheduler knows, wherever it runs."""
+        """True if the scheduler says that the job runs, on whatever node."""
         board = board_of(self._engine.name, self._state)
         return True if board is not None and board.view(self._job).phase is JobPhase.RUNNING else super()._sees_writer()
 

@@ -1,4 +1,4 @@
-"""What is watched besides the runs of this home: files, folders, jobs of schedulers, the runs of stores."""
+"""What is watched besides the runs of this home: files, folders, scheduler jobs, and runs in stores."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ if TYPE_CHECKING:
     from .store_folder import StoreFolder
     from .stored_best import KeptBest
 
-# Readers of stores, files and jobs are imported when one is watched: most lists have none.
+# Readers of stores, files and jobs are imported only when one is watched: most lists have none.
 
 
 BEGINNING_SECONDS = 60.0
-"""A program that has printed for so long will not start a tracker any more: its folder stays what it was."""
+"""A program that has been writing for this long will not start a tracker any more: its folder stays a plain one."""
 
 
 class Watching(dict[str, "RunFollower"]):
-    """Readers of what is watched, by key. New runs in a watched folder, and this user's jobs, come by themselves."""
+    """The readers of what is watched, by key. New runs in a watched folder, and jobs of this user, are added."""
 
     def __init__(self, machine: LocalMachine, columns: int | None, state: Path) -> None:
         """``state``: the home's state folder."""
         super().__init__()
         self.grows = False
-        """Whether more may be added automatically."""
+        """True if more runs may be added automatically."""
         self._machine = machine
         self._columns = columns
         self._state = state
         self._folders: list[StoreFolder] = []
         self._empty: dict[str, StoreFolder] = {}
-        """Folders without any run yet, which are shown as themselves until one begins there."""
+        """Folders without a stored run yet, which are shown as plain folders until one begins there."""
         self._told_at: dict[str, float] = {}
-        """When such a folder was first seen to say something itself."""
+        """When such a folder was first found to contain data."""
         self._jobs_of = ""
         self._kept: KeptBest | None = None
 
     @property
     def left_out(self) -> int:
-        """Runs below the watched folders that are too old to be shown."""
+        """The number of runs below the watched folders that are too old to be shown."""
         return sum(folder.left_out for folder in self._folders)
 
     def watch(self, path: Path) -> Collection[str]:
-        """Add what a path refers to; returns the keys of its runs, none if they appear over time."""
+        """Add what a path refers to; return the keys of its runs, none if they will appear later."""
         from ..formats.stores import find_runs, is_database
         from .reader import RunReader
         from .store_folder import MOST_RUNS, StoreFolder
@@ -63,10 +63,10 @@ class Watching(dict[str, "RunFollower"]):
         path = path.expanduser().absolute()
         if (path / "spec.json").is_file():
             reader = RunReader(RunDir(path), self._machine, columns=self._columns)
-            reader.key = str(path)  # a run of this home may have its id
+            reader.key = str(path)  # not its id, which a run of this home may have too
             return [self._add(reader.key, reader)]
         runs = find_runs(path)
-        if not runs and is_database(path):  # of another kind, or locked by its writer: in any case no log
+        if not runs and is_database(path):  # of an unknown kind, or locked by its writer: in any case not a log
             self._folders.append(StoreFolder(path, ()))
             self.grows = True
             return ()
@@ -81,7 +81,7 @@ class Watching(dict[str, "RunFollower"]):
         return [self._add_stored(run) for run in runs[:MOST_RUNS]]
 
     def look(self, ours: Iterable[RunFollower]) -> None:
-        """Add what is new; ``ours`` are the readers of runs whose jobs are therefore not foreign."""
+        """Add what is new; ``ours`` are the readers of our own runs, whose jobs are not foreign."""
         if self._jobs_of:
             from .watched_jobs import other_jobs
 
@@ -114,11 +114,11 @@ class Watching(dict[str, "RunFollower"]):
 
     @property
     def lacks_best(self) -> bool:
-        """Whether the best values of a long run are still unknown."""
+        """True if the best values of some long run are still unknown."""
         return any(reader.lacks_best for reader in self.values())
 
     def read_best(self, budget: Budget) -> None:
-        """Read on for the best values of the first long run that lacks them."""
+        """Continue reading the best values of the first long run that lacks them."""
         found = next((reader for reader in self.values() if reader.lacks_best), None)
         if found is not None:
             found.read_best(budget)

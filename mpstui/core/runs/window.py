@@ -1,8 +1,8 @@
-"""A part of a run's curves read again from its files, point for point: what a chart shows after zooming in.
+"""Reads part of a run's curves again from its files, point by point, for a chart that was zoomed in.
 
-The curves of a whole history are held in so many buckets, each with as many points as necessary. A window of steps is
-read again: of our own records only the stretches of the file that reach into it are parsed, of the others only the
-first and last line are looked at; a log is understood from its beginning, provided it is not too long.
+The whole history is held in a fixed number of buckets, each of many points. To show a window of steps in detail, the
+files are read again: of our own records, only the stretches that overlap the window are parsed, of the others only
+their first and last lines. A log must be parsed from its beginning, provided it is not too long.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .external import ExternalMetrics
 from .files import parse_lines
 
 LONGEST_LOG_BYTES = 64 << 20
-"""Logs that are longer than this together are not read again to show a part of them."""
+"""Logs whose total length exceeds this are not read again."""
 
 
 class Window(NamedTuple):
-    """Steps of some metrics of one run."""
+    """A range of steps of some metrics of a run."""
 
     run: str
     names: tuple[str, ...]
@@ -37,35 +37,35 @@ class Window(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Where a record stands; if it has no step it tells nothing, and its stretch is parsed."""
+    """The step and attempt of a record; without a step (NaN), its stretch is always parsed."""
 
     step: float
     attempt: Any
 
 
 class Stretch(NamedTuple):
-    """Complete lines of a file of records that were looked at before."""
+    """A stretch of complete lines, already seen, in a file of records."""
 
     start: int
     end: int
     first: Edge
     last: Edge
     turns: bool
-    """Steps go back in it, or just before it, or another attempt begins."""
+    """True if the step decreases in it or just before it, or if another attempt begins."""
 
     def reaches(self, window: Window) -> bool:
         return self.turns or (self.first.step <= window.right and self.last.step >= window.left)
 
 
 class Stretches:
-    """The stretches of the file that was read last: the next window reads only those that reach into it."""
+    """The known stretches of the file read last, so that the next window reads only those it overlaps."""
 
     def __init__(self) -> None:
         self._file: tuple[Path, int, int] | None = None
         self._found: list[Stretch] = []
 
     def of(self, path: Path) -> list[Stretch]:
-        """What is known about a file; nothing if it is another one, or has become shorter."""
+        """Return the known stretches of a file; none if it is another file, or has become shorter."""
         try:
             status = path.stat()
         except OSError:
@@ -76,15 +76,15 @@ class Stretches:
         return self._found
 
     def forget(self) -> None:
-        """The file no longer agrees with the curves: it may have been rewritten."""
+        """Forget the file, which no longer agrees with the curves: it may have been rewritten."""
         self._file = None
 
 
 class WindowReader:
-    """Reads a window in slices; ``curves`` is what was found, empty if the files no longer contain it."""
+    """Reads a window in slices; ``curves`` holds what was found, and is empty if the files no longer contain it."""
 
     def __init__(self, snapshot: RunSnapshot, window: Window, known: Stretches | None = None) -> None:
-        """``known``: what earlier windows have found out about the file."""
+        """``known``: stretches of the file found by earlier windows."""
         self.window = window
         self._known = known if known is not None else Stretches()
         self.curves: Mapping[str, SeriesView] = {}
@@ -93,14 +93,14 @@ class WindowReader:
         self._reading = self._readings()
 
     def read(self, budget: Budget) -> None:
-        """Continue with at least one slice."""
+        """Continue reading, with at least one slice."""
         while not self.done:
             self.done = next(self._reading, None) is None
             if budget.spent:
                 return
 
     def _readings(self) -> Iterator[bool]:
-        """Look for the curves in one source after the other; each iteration is one slice."""
+        """Look for the curves in one source after the other; each iteration reads one slice."""
         run = RunDir(self._snapshot.dir)
         attempts = range(1, self._snapshot.attempt + 1)
         printed = [run.attempt(number).output for number in attempts] or [Path(self._snapshot.run)]
@@ -126,7 +126,7 @@ class WindowReader:
         while True:
             growth = tail.read(SLICE_BYTES)
             if growth.restarted:
-                return  # what was read of it is gone
+                return  # the file was replaced: what was read no longer counts
             if growth.data:
                 before = known[-1].last if known else Edge(-math.inf, 0)
                 first, last = _edge(growth.data[: growth.data.find(b"\n") + 1]), _edge(_last_line(growth.data))
@@ -174,9 +174,9 @@ def _last_line(data: bytes) -> bytes:
 
 
 def belongs(curve: SeriesView, part: SeriesView, window: Window) -> bool:
-    """Whether ``part`` is what the curve holds there: no value beyond its own, each column's last point in place.
+    """True if ``part`` agrees with the curve: no value is out of its range, and the last points of columns match.
 
-    This detects files that were rewritten or cut, or that have another metric under that name.
+    This detects files that were rewritten or truncated, or that contain another metric of that name.
     """
     cut = _cut(curve, part, window)
     if cut is None or part.axis != "step" or curve.axis != "step":
@@ -199,7 +199,7 @@ def _same(one: float, other: float) -> bool:
 
 
 def _cut(curve: SeriesView, part: SeriesView, window: Window) -> tuple[int, int, int, int] | None:
-    """The last column before the part and the last within it; the first of the part's own, and one beyond the last."""
+    """Return the curve's last column before the part and its last within it, then the range of the part's columns."""
     if not part.x or not curve.x:
         return None
     whole_from_start = curve.begin >= window.left
@@ -213,7 +213,7 @@ def _cut(curve: SeriesView, part: SeriesView, window: Window) -> tuple[int, int,
 
 
 def in_detail(curve: SeriesView, part: SeriesView, window: Window) -> SeriesView:
-    """The curve with the columns that were read again, point for point; the curve itself if they do not belong."""
+    """Return the curve with the columns of ``part`` in place of its own, or unchanged if they do not agree."""
     cut = _cut(curve, part, window)
     if cut is None or not belongs(curve, part, window):
         return curve
