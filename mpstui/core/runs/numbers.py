@@ -63,7 +63,7 @@ class NumberWitnesses(NamedTuple):
     asked: Witness
     """The totals among the program's arguments."""
     beat: Heartbeat | None = None
-    """The heartbeat in our format whose numbers are in ``own``."""
+    """The heartbeat in our format; its numbers are in ``own``."""
     resumed: bool = False
     """True if the attempt started from a checkpoint."""
 
@@ -112,7 +112,7 @@ class NumberWitnesses(NamedTuple):
         return self.is_in_stages or (self.beat is not None and self.beat.training is not None)
 
     def joined(self) -> Numbers:
-        """Each number from the witness that knows it best."""
+        """Return each number from the witness that knows it best."""
         found: dict[str, Any] = {}
         by: dict[str, str] = {}
         for count, read in _COUNTS.items():

@@ -63,7 +63,7 @@ def as_json(snapshot: RunSnapshot, *, full: bool) -> dict[str, Any]:
 
 
 def _whole(count: float | None) -> float | None:
-    """Return ``7`` for ``7.0``."""
+    """Convert ``7.0`` to ``7``."""
     return int(count) if count is not None and count % 1 == 0 else count
 
 

@@ -79,8 +79,7 @@ def _by_both(seen: RunWitnesses, job: JobView) -> StateVerdict:
 
 
 def as_called_off(record: ExitRecord | None, status: Status | None) -> ExitRecord | None:
-    """Return the exit record; if the attempt ended to be requeued, but somebody called it off before the job came back,
-    its end becomes one that was requested."""
+    """Return the exit record; if the run was called off (stop, kill) while requeued, with that action and its asker."""
     if record is None or record.action != REQUEUE or status is None:
         return record
     if status.phase != "ended" or status.action not in ENDS:

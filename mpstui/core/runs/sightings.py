@@ -78,7 +78,7 @@ class Sightings:
         self._keep(self._key([place], _GREW), {"moved": seen.moved, "pauses": list(seen.pauses)})
 
     def _keep(self, key: str, told: dict[str, Any] | None) -> None:
-        """Save or delete an entry; if the disk refuses, it is only forgotten earlier."""
+        """Save or delete an entry; if the disk refuses, only this process knows of it."""
         self._known = None  # other processes may have added entries
         known = self._held()
         before = known.pop(key, None)

@@ -18,7 +18,7 @@ from ..model.snapshot import Numbers
 WINDOW = 240
 """Number of intervals kept: about four minutes or more."""
 NEWEST = 30
-"""The last so many of them determine the current pace."""
+"""How many of the newest intervals determine the current pace."""
 FEWEST_INTERVALS = 2
 LEAST_SECONDS = 1.0
 """Shorter intervals are merged: a training may report a hundred steps a second."""
@@ -215,7 +215,7 @@ class ProgressPace:
         """Add newly read records.
 
         Args:
-            attempt: the newest attempt; records of others only tell how often those evaluated. None if there is one.
+            attempt: the newest attempt; records of others only tell how they evaluated. None if all are of one attempt.
             counts: False if another witness of this side has the steps, so that those of the records are ignored.
         """
         for record in records[-NEWEST_RECORDS:]:
@@ -277,7 +277,7 @@ def epochs_done(record: Mapping[str, Any], *, alone: bool, ends: bool = True) ->
     if epoch is None:
         return None
     if epoch != int(epoch):
-        return epoch  # a fractional epoch counts what is done
+        return epoch  # a fractional epoch already counts all that is done
     first = number(record.get("first_epoch"))
     behind = float(epoch) - (1 if first is None else first)
     if record.get("epoch_done"):
@@ -302,7 +302,7 @@ def timed(
 
     Args:
         beat: the newest heartbeat, counted in the same epochs as ``numbers``.
-        own, program: the pace by the count of ours or the agent, and by that of the program.
+        own, program: the pace by our (or the agent's) count, and by the program's.
         by_program: True if the step shown is the program's count.
         alike: True if the agent counts the same steps as the program.
         one_of_many: True if the process trains several times, and it is unknown how often.

@@ -34,7 +34,7 @@ from .watching import Watching
 Told = dict[str, Any]
 GLANCE_SECONDS = 0.2
 HOLD_SECONDS = 3.0
-"""A program that reports by itself starts to within this time; its output waits until then, or it would count twice."""
+"""How long output is held back, lest it count twice: a program that reports by itself starts doing so by then."""
 SETTLED_SECONDS = 1.0
 """How often an ended run is checked: it may be restarted."""
 _PLACES = ("epoch", "step")

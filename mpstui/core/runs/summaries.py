@@ -1,6 +1,6 @@
 """What the list shows of ended runs, kept in one file, so that the first frame is complete however long the logs are.
 
-Each line is the summary of a run, the newest of a run counts. It is valid as long as every file it was read from has
+Each line is the summary of a run, whose newest line counts. It is valid as long as every file it was read from has
 the same size and times; a damaged line, or one from another mpstui, is skipped. Losing the file costs only time.
 """
 

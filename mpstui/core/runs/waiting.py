@@ -80,7 +80,7 @@ def _is_awaited(status: Status) -> bool:
 
 
 def is_moving(run: RunDir) -> bool:
-    """True if the run is just being moved to another machine."""
+    """True if the run is currently being moved to another machine."""
     with suppress(OSError):  # a file system without locks
         return liveness.is_held(run.moving_lock)
     return False

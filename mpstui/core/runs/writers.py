@@ -2,7 +2,7 @@
 
 A process counts as a writer if it has a file open for writing, or if its pid is in the file's name (TensorBoard) or in
 the file itself (many heartbeats). Finding no writer proves nothing, since many programs open their file anew for each
-line; but when a writer that was seen has ended, that is proof.
+line; the end of a writer that was seen does prove something.
 """
 
 from __future__ import annotations

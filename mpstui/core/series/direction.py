@@ -1,4 +1,4 @@
-"""Whether a metric improves by falling or rising, judged by its name; many names tell, for others it is unknown."""
+"""Whether a metric improves by falling or rising, judged by its name; most names tell, for others it is unknown."""
 
 from __future__ import annotations
 

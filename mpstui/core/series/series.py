@@ -44,7 +44,7 @@ MOST_CACHED = 8
 
 
 class Points(NamedTuple):
-    """Points of one metric in order of arrival, as columns; unknown values are NaN."""
+    """Points of one metric in order of arrival, as columns; NaN where unknown or not finite."""
 
     steps: Sequence[float]
     epochs: Sequence[float]
