@@ -1,4 +1,4 @@
-"""A second thread that checks whether Python still moves while the program calls none of our hooks for long."""
+"""A second thread that checks whether Python still moves while none of our hooks is called for long."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 _LONGEST_LOOK_SECONDS = 2.0
 _COMPUTES_FROM = 0.2
-"""Share of a core; a thread that only waits and polls uses less."""
+"""Share of a core that a program at work uses; one that only waits and polls uses less."""
 _TRY_SECONDS, _MOST_TRIES = 0.0003, 300
 
 
 class Awake:
-    """Calls ``look`` at intervals, on a thread that ``threading`` does not count and that does not survive a fork.
+    """Calls ``look`` at intervals, on a thread that ``threading`` does not count and that is ended before any fork.
 
     A fork copies only the forking thread: Python 3.12 and later warn if there is a second one, and a lock held by this
     one would stay locked in the child for ever. 3.13 checks after the fork, so the thread restarts only when asked to.
@@ -32,7 +32,7 @@ class Awake:
         os.register_at_fork(before=self._pause)
 
     def stands_still(self, now: float) -> float:
-        """For how many seconds the thread that created this has been at the same place; called by the second thread."""
+        """Return for how many seconds the thread that created this has stood still; called by the second thread."""
         frame, places = sys._current_frames().get(self._watched), []
         while frame is not None:
             places.append((id(frame.f_code), frame.f_lasti))
@@ -42,7 +42,7 @@ class Awake:
         return now - self._moved_at
 
     def computes(self, now: float) -> bool:
-        """Whether the program has been working since the last call, and not merely moved to another line."""
+        """Return whether the program has been working since the last call, and not merely moved to another line."""
         worked, before, since = time.process_time(), self._worked, self._looked_at
         self._worked, self._looked_at = worked, now
         return worked - before > _COMPUTES_FROM * (now - since)
@@ -77,7 +77,7 @@ class Awake:
         def end() -> None:
             stop.release()
             ended.acquire(timeout=_LONGEST_LOOK_SECONDS)
-            for _ in range(_MOST_TRIES):  # Python is done with it: the system is a moment later
+            for _ in range(_MOST_TRIES):  # after Python, the system needs a moment to end it
                 time.sleep(_TRY_SECONDS)
                 if not os.path.exists(f"/proc/self/task/{number}"):  # noqa: PTH110
                     break

@@ -1,4 +1,4 @@
-"""Optimizer steps in CUDA graphs: capturing one computes nothing, each replay makes the steps."""
+"""Optimizer steps in CUDA graphs: capturing a graph computes nothing, each replay makes its steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CapturedSteps:
         """``stepped`` is called for each step that a replay has made."""
         self._stepped = stepped
         self.is_capturing = False
-        """Work is being recorded into a graph: reading a number back now would end the program."""
+        """Whether a graph is being captured: reading a number back now would end the program."""
         self._captured: list[weakref.ref[Any]] = []
         self._replayed: weakref.WeakKeyDictionary[Any, list[weakref.ref[Any]]] = weakref.WeakKeyDictionary()
 
@@ -27,7 +27,7 @@ class CapturedSteps:
         self._captured.append(weakref.ref(optimizer))
 
     def before_end(self, graph: Any) -> None:
-        """Before ``CUDAGraph.capture_end``, which fails if anything in the graph has."""
+        """Before ``CUDAGraph.capture_end``, which fails if anything in the graph did."""
         self.is_capturing = False
 
     def after_end(self, result: Any, graph: Any) -> None:

@@ -1,4 +1,4 @@
-"""Counts a program's optimizer steps, starting from the program's own count, through all the trainings it makes."""
+"""Counts a program's optimizer steps, from where it resumes, through all the trainings in the process."""
 
 from __future__ import annotations
 
@@ -10,88 +10,88 @@ from typing import Any
 from .parsed import ParsedArguments
 
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
-"""What checkpoints call the number of optimizer steps done."""
+"""Names that checkpoints give to the number of optimizer steps done."""
 _MOST = 1000
-"""How many of a network's weights are looked at."""
+"""Weights of a network that are looked at, at most."""
 _MOST_PARTS = 20
-"""How many steps with one batch may be parts of one."""
+"""From so many on, an optimizer's calls on one batch are steps of their own, not parts of one step."""
 _LOOK_SECONDS = 0.2
-"""Seconds between two looks at values: some programs evaluate after every step."""
+"""Least time between two looks at the values of weights: some programs evaluate after every step."""
 _FEW = 3
-"""How often a weight is written, at most, when a network is initialised again."""
+"""Times that initialising a network again writes a weight, at most."""
 
 
 class Steps:
-    """Counts optimizer steps; after a resume it goes on from the count in the optimizer or in a checkpoint.
+    """Counts optimizer steps; after a resume it continues from the count in the optimizer or in a checkpoint.
 
-    Optimizers that take turns (a GAN's) make one step together; those of consecutive trainings add up.
+    Optimizers that take turns (as in a GAN) make one step together; the steps of consecutive trainings add up.
     """
 
     def __init__(self, begun_from: Callable[[list[str]], int | None] = lambda loaded: None) -> None:
-        """``begun_from``: finds the step of the checkpoint, among those loaded, that this process resumes from."""
+        """``begun_from`` takes the paths that were loaded and returns the step of the checkpoint being resumed."""
         self._begun_from = begun_from
         self.before: int | None = 0
         """Steps done before this process; None: unknown."""
         self.epochs_before: int | None = None
-        """Epochs done before, if a checkpoint and the scheduler in it agree."""
+        """Epochs done before this process, if a checkpoint and the scheduler in it agree."""
         self.epoch_saved: int | None = None
-        """What a checkpoint calls its epoch: the number of epochs done, or one less if they are counted from 0."""
+        """``epoch`` in the checkpoint: the number of epochs done, or one less if they are counted from 0."""
         self.training = 1
-        """The number of this training in the process: the next one begins with an optimizer of other parameters."""
+        """Which training of this process it is, from 1: an optimizer of other parameters begins the next one."""
         self._seen: int | None = None
         self._most: int | None = None
         self._round: list[weakref.ref[Any]] = []
         """Optimizers that took part in the newest step."""
         self._turns = _Turns()
         self._in_a_row = 0
-        """How many steps the first of them has made since another one did."""
+        """How many steps in a row the first of them has made."""
         self._earlier = 0
-        """Steps done when the first of these optimizers was created."""
+        """Steps done when the first of ``_optimizers`` was created."""
         self._optimizers: list[weakref.ref[Any]] = []
         self._made: set[int] = set()
         self._networks: dict[int, int] = {}
-        """The network of each optimizer that has stepped since then."""
+        """The number of the network, by id of each optimizer that has stepped since then."""
         self._count_of_networks = 0
         self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
-        """The parameters of each network."""
+        """By id of each parameter: itself and the number of its network."""
         self._one_by_one = True
         self._written: dict[int, _Written] = {}
-        """What each optimizer trains."""
+        """The network of each optimizer, by the optimizer's id."""
         self._looks_again = False
-        """An optimizer was made and nothing computed since: its network may still be initialised again."""
+        """True from an optimizer's creation to the next backward pass: its network may be initialised again yet."""
         self._looked_at = float("-inf")
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
         self.may_go_on = False
-        """Something was loaded that a training could resume from."""
+        """Whether something was loaded that a training could resume from."""
         self._begun = False
         self._count_begun: int | None = None
-        """The count at the first backward pass."""
+        """``count`` at the first backward pass."""
         self._told: int | None = None
         self._loaded: list[str] = []
-        """Where checkpoints were read from, the newest first."""
+        """Paths of the checkpoints that were loaded, newest first."""
         self._lr: Any = None
         self.parsed = ParsedArguments()
-        """How far it is to go."""
+        """What the program's arguments say: how many epochs or steps are planned."""
 
     @property
     def seen(self) -> bool:
-        """Whether an optimizer's step was seen, rather than only counted by an optimizer."""
+        """Whether a step was seen as it was made, rather than found in an optimizer's own count."""
         return self._seen is not None
 
     @property
     def stand_still(self) -> bool:
-        """Whether no step was made since the first backward pass; a compiled one is not seen, but counted."""
+        """Whether no step was made since the first backward pass, not even a compiled one (counted, but not seen)."""
         return not self.seen and (not self._begun or self.count == self._count_begun)
 
     @property
     def already(self) -> int | None:
-        """Steps done, as far as they were seen: no tensor is read."""
+        """Steps done, as far as they were seen. Reads no tensor."""
         return self._seen
 
     @property
     def count(self) -> int | None:
-        """Steps done: as seen, or as counted by an optimizer whose steps are compiled."""
+        """Steps done: as seen, or from the optimizer's own count if its steps are compiled."""
         told = max(((_count_of(one) or 0) - self._turns.parts.get(id(one), 0) for one in self._alive()), default=0)
         if told or self.seen:
             self._most = max(self._most or 0, self._seen or 0, self._earlier + told)
@@ -99,27 +99,27 @@ class Steps:
 
     @property
     def lr(self) -> float | None:
-        """The present learning rate of the optimizer that stepped last."""
+        """The current learning rate of the optimizer that stepped last."""
         optimizer = self._newest() if self._newest is not None else next(iter(self._alive()), None)
         if optimizer is not None:
             self._lr = optimizer.param_groups[0].get("lr")
         return None if self._lr is None else float(self._lr)
 
     def facts(self) -> dict[str, Any]:
-        """The heartbeat fields that follow from the count."""
+        """Return the heartbeat fields that are known here."""
         training = self.training if self.training > 1 else None
         planned = {f"planned_{name}": getattr(self.parsed, name) for name in ("epochs", "steps", "batch_size")}
         return {"lr": self.lr, "begun_step": self.before or None, "training": training, **planned}
 
     def behind(self) -> dict[str, Any]:
-        """What was done before this process, for whoever counts its epochs."""
+        """Return what was done before this process, for counting its epochs."""
         known = {"steps_before": self.before, "epochs_before": self.epochs_before, "epoch_saved": self.epoch_saved}
         return {**known, "training": self.training}
 
     def made(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         """Before an optimizer's ``__init__``; one created after the first step may belong to another training."""
         trained = self.seen or not self._resumed  # otherwise the count may have been loaded
-        # An optimizer created within the first step takes part in it: some programs create one for each parameter.
+        # An optimizer created during the first step takes part in it: some programs create one for each parameter.
         if trained and (self.count or 0) > self._earlier + 1:
             self._forget_what_is_anew()
             self._looks_again = True
@@ -134,7 +134,7 @@ class Steps:
         self._optimizers.append(weakref.ref(optimizer))
 
     def begins(self) -> None:
-        """Before a backward pass: some programs make their optimizers first and then initialise the weights again."""
+        """Before a backward pass: some programs create their optimizers and then initialise the weights again."""
         if not self._begun:
             self._begun, self._count_begun = True, self.count
         if self._looks_again:
@@ -142,7 +142,7 @@ class Steps:
             self._forget_what_is_anew()
 
     def evaluates(self, now: float) -> None:
-        """An evaluation begins, at ``now``: if training does not go on, the networks' values are final."""
+        """Note that an evaluation begins: if the training does not go on, the networks' weights are final."""
         self.ends_step()
         if now - self._looked_at >= _LOOK_SECONDS and os.environ.get("WORLD_SIZE", "1") == "1":
             self._looked_at = now
@@ -150,12 +150,12 @@ class Steps:
                 written.look()
 
     def ends_step(self) -> None:
-        """An evaluation or another pass through the data begins: the next optimizer to step takes no part in the step
-        before, even if all optimizers were made at the start, as some programs do for all folds."""
+        """End the newest step, as an evaluation or another pass through the data begins: the next optimizer does not
+        join it, even if all optimizers were created at the start, as some programs do for all folds."""
         self._round.clear()
 
     def resumed(self, optimizer: Any, state: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Before an optimizer's ``load_state_dict``: accelerate gives even a new one its own state back."""
+        """Before an optimizer's ``load_state_dict``; accelerate calls it even on a new one, with its own state."""
         if isinstance(state, dict) and not state.get("state", True) and not self._read_optimizer:
             return
         self._resumed = True
@@ -165,7 +165,7 @@ class Steps:
 
     def loaded(self, found: Any, f: Any = None, *args: Any, **kwargs: Any) -> None:
         """After ``torch.load``: a checkpoint may say how many steps or epochs were done."""
-        if not isinstance(found, dict) or self.seen or _is_data(found):  # the best weights, loaded for a final test
+        if not isinstance(found, dict) or self.seen or _is_data(found):  # if seen: the best weights, for a final test
             return
         self.may_go_on = True
         if isinstance(f, (str, os.PathLike)):
@@ -180,17 +180,17 @@ class Steps:
             self.epochs_before = counts.get("epoch")
 
     def network(self, optimizer: Any) -> int:
-        """The number, by first steps, of the network it trains: optimizers that share a parameter share one."""
+        """Return the number of its network, in order of first steps; optimizers that share a parameter share one."""
         known = self._networks.get(id(optimizer))
         return self._found(optimizer) if known is None else known
 
     def joins(self, optimizer: Any, *, on_same_batch: bool = False) -> bool:
-        """Whether its next step is part of a step that others have begun.
+        """Return whether its next step is part of one that has already begun.
 
-        Of optimizers that take turns, one may make several steps with one batch.
+        Among optimizers that take turns, one may make several steps with the same batch.
         """
         others = False
-        for ref in self._round:  # a plain loop: this runs at each step
+        for ref in self._round:  # a plain loop, for speed: this runs at each step
             one = ref()
             if one is optimizer:
                 again = on_same_batch and self._round[-1]() is optimizer
@@ -201,10 +201,12 @@ class Steps:
         return others
 
     def stepped(self, optimizer: Any, epoch_steps: int | None, *, joins: bool) -> int:
-        """An optimizer made a step; how many steps that were counted before are part of this one.
+        """Count an optimizer's step; return how many steps counted earlier turn out to be part of this one.
 
         Args:
-            joins: it is part of a step that others have begun.
+            optimizer: the one that made it.
+            epoch_steps: steps per epoch, if known.
+            joins: whether it is part of a step that has already begun.
         """
         before = 0
         if self._seen is None:
@@ -221,7 +223,7 @@ class Steps:
         else:
             again = bool(self._round) and self._round[-1]() is optimizer
             joined = again and len(self._round) > 1
-            # Many steps of one and then many of another are no turns: what joined the last of them was a step.
+            # Many steps of one, then many of another, are not turns: what joined the last one was a step of its own.
             self._seen += 2 if joined and self._in_a_row > 1 else 1
             self._in_a_row = 2 if joined else self._in_a_row + 1 if again else 1
             self._round = [self._newest]
@@ -232,7 +234,7 @@ class Steps:
         return before
 
     def _found(self, optimizer: Any) -> int:
-        """At an optimizer's first step: the number of its network; decides whether another training begins with it.
+        """At an optimizer's first step, return the number of its network and decide whether a new training begins.
 
         None begins if the previous training goes on alongside, as in meta-learning.
         """
@@ -253,7 +255,7 @@ class Steps:
         return number
 
     def _forget_what_is_anew(self) -> None:
-        """A network that was initialised again counts as another one from here on."""
+        """From here on, take a network that was initialised again for a new one."""
         anew = {one.network for one in self._written.values() if one.anew()}
         self._trained = {key: known for key, known in self._trained.items() if known[1] not in anew}
         self._written = {key: one for key, one in self._written.items() if one.network not in anew and one.lives}
@@ -274,21 +276,21 @@ class Steps:
 
 
 class _Turns:
-    """Of optimizers that take turns: how many steps one makes with the same batch."""
+    """How many steps each of several optimizers that take turns makes with the same batch."""
 
     def __init__(self) -> None:
         self.taken = False
-        """Whether any step was made by several optimizers."""
+        """Whether any step so far was made by several optimizers."""
         self.repeat = True
-        """Whether steps with one batch may be parts of one: there were never too many of them."""
+        """Whether several steps with one batch may be parts of one: there were never too many of them."""
         self.again = 0
-        """How many steps the first has made with the batch of its first, before any other made one."""
+        """Further steps of the first optimizer with the batch of its first step, before any other made one."""
         self.parts: dict[int, int] = {}
-        """How many steps of an optimizer were parts of one in which it had taken part already."""
+        """By optimizer id: how many of its steps were part of one in which it had already taken part."""
 
 
 class _Written:
-    """How often a network's weights were written, as torch counts it for autograd: no value is read.
+    """Tells whether a network was initialised again, by how often its weights were written (torch's version counters).
 
     Each optimizer step writes every weight equally often. If the counts of all weights differ from that, something else
     has written them: a fold of a cross-validation that starts over with the same network. A few extra writes to some of
@@ -297,25 +299,25 @@ class _Written:
     """
 
     def __init__(self, network: int, weights: list[Any]) -> None:
-        """A network as it was after the first step of an optimizer that trains it."""
+        """Remember a network as it is after the first step of an optimizer that trains it."""
         self.network = network
         self.steps = 0
-        """Of this optimizer, including the first."""
+        """Steps of this optimizer, including the first."""
         self._known = [(weakref.ref(one), _times(one)) for one in weights[:_MOST]]
         self._values: list[tuple[weakref.ref[Any], int, list[float]]] = []
 
     def look(self) -> None:
-        """Read a few values of a few weights."""
+        """Remember a few values of a few weights, to compare them later."""
         alive = [one for one in (ref() for ref, _ in self._known[: 2 * _FEW]) if one is not None and _is_plain(one)]
         self._values = [(weakref.ref(one), _times(one), _some_of(one)) for one in alive[:_FEW]]
 
     @property
     def lives(self) -> bool:
-        """Whether it can still be trained."""
+        """Whether any of its weights still exists."""
         return any(ref() is not None for ref, _ in self._known)
 
     def anew(self) -> bool:
-        """Whether something else has written all of them since."""
+        """Return whether something other than the optimizer has written the weights since."""
         steps = self.steps - 1
         looked = ((ref(), version, values) for ref, version, values in self._values)
         kept = [one is None or _times(one) != version or _some_of(one) == values for one, version, values in looked]
@@ -330,7 +332,7 @@ class _Written:
 
 
 def _is_plain(weight: Any) -> bool:
-    """Whether a look at its values is cheap, and asks no other process for them."""
+    """Return whether its values can be read cheaply, without asking other processes for them."""
     return type(weight).__name__ in ("Parameter", "Tensor") and weight.is_contiguous() and not weight.is_meta
 
 
@@ -343,13 +345,13 @@ def _times(weight: Any) -> int:
 
 
 def _is_data(found: dict[Any, Any]) -> bool:
-    """Whether tensors that were loaded are those of a data set, ``{"x": .., "y": ..}``, and no weights."""
+    """Return whether what was loaded is a data set, ``{"x": .., "y": ..}``, rather than weights."""
     names = [name for name, value in found.items() if isinstance(name, str) and hasattr(value, "shape")]
     return 0 < len(names) == len(found) and not any("." in name or name in ("weight", "bias") for name in names)
 
 
 def _count_of(optimizer: Any) -> int | None:
-    """The number of steps in an optimizer's own state; None if it counts none."""
+    """Return the number of steps in an optimizer's own state; None if it does not count them."""
     state = getattr(optimizer, "state", {})
     told = next((one["step"] for one in state.values() if isinstance(one, dict) and "step" in one), None)
     return None if told is None else int(told)

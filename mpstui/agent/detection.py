@@ -20,7 +20,7 @@ _MOST_POINTS = 1000
 
 
 class Ultralytics:
-    """Observes the events of the trainers of this process."""
+    """Watches the events of the trainers of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -31,7 +31,7 @@ class Ultralytics:
         self._told = 0
         """The last step whose loss was reported."""
         self._trained = False
-        """An epoch has ended and is not reported yet; at the very end only the best weights are measured again."""
+        """Whether an epoch has ended without its metrics; at the very end only the best weights are evaluated again."""
         self._newest: dict[str, float] = {}
         self._waiting: deque[tuple[int, dict[str, Optional[float]]]] = deque(maxlen=_MOST_POINTS)
 
@@ -42,7 +42,7 @@ class Ultralytics:
             self._step = trainer.start_epoch * len(trainer.train_loader)
         elif trainer is not self._trainer:
             return
-        elif event == "on_train_epoch_start":  # it starts the first epoch again if a batch did not fit
+        elif event == "on_train_epoch_start":  # the first one starts again if a batch did not fit
             self._step = trainer.epoch * len(trainer.train_loader)
         elif event == "on_train_batch_end":
             self._step, self._loss = self._step + 1, getattr(trainer, "loss", None)
@@ -64,12 +64,12 @@ class Ultralytics:
 
     def _saved(self, trainer: Any) -> None:
         best = trainer.best if trainer.best_fitness == trainer.fitness and trainer.best.exists() else None
-        for path in (best, trainer.last):  # the last one is reported last
+        for path in (best, trainer.last):  # in this order: the last is the newest
             if path is not None:
                 self._watch.saved(CheckpointNote(os.path.abspath(path), self._step, time.time()))  # noqa: PTH100
 
     def read(self) -> dict[str, Any]:
-        """Heartbeat fields, and what was measured since the last call."""
+        """Return heartbeat fields, and what was measured since the last call."""
         trainer, step = self._trainer, self._step
         of_epoch = len(trainer.train_loader)
         epoch = min(getattr(trainer, "epoch", trainer.start_epoch), trainer.epochs - 1)
@@ -94,7 +94,7 @@ class Ultralytics:
 
 
 def _number(value: Any) -> float | None:
-    """A number, or the sum of a tensor's numbers (this waits for the device)."""
+    """Return a number as it is, or the sum of a tensor's numbers (this waits for the device)."""
     try:
         return None if value is None else float(value.detach().sum() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):

@@ -26,16 +26,16 @@ _LOSSES = ("train_loss", "loss", "train/loss", "training_loss", "train_loss_step
 _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss", "num_input_tokens_seen")
 _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
-"""How many points may wait for the next beat."""
+"""Points that may wait for the next beat, at most."""
 
 Point = tuple[int, dict[str, Optional[float]]]
-"""What was measured at a step."""
+"""A step, and what was measured at it."""
 
 _watching: dict[tuple[int, str], Any] = {}
 
 
 def hooks_of(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]:
-    """What to wrap in a module that was just imported: owner, name, and the hooks before and after the call."""
+    """Return what to wrap in a module that was just imported: owner, name, and the hooks before and after the call."""
     package = module.partition(".")[0]
     if package == "transformers":
         return (("CallbackHandler", "call_event", _HuggingFace(watch).before_event, None),)
@@ -86,12 +86,12 @@ def hooks_of(module: str, watch: Watch) -> tuple[tuple[str, str, Any, Any], ...]
 
 
 def _shared(kind: Any, watch: Watch) -> Any:
-    """One reader for all modules of a framework."""
+    """Return the one reader that all modules of a framework share."""
     return _watching.setdefault((id(watch), kind.__name__), kind(watch))
 
 
 def _file_looks(watch: Watch) -> tuple[Any, Any]:
-    """Hooks before and after a call that saves tensors in a file."""
+    """Return hooks before and after a call that saves tensors in a file."""
 
     def before(tensors: Any, filename: Any = None, *args: Any, **kwargs: Any) -> None:
         watch.before_save(tensors, filename)
@@ -103,7 +103,7 @@ def _file_looks(watch: Watch) -> tuple[Any, Any]:
 
 
 def _place_look(watch: Watch) -> Any:
-    """A hook after a call that saves to the place its first argument names, by whatever means."""
+    """Return a hook after a call that saves to the path given as its first argument, in whatever format."""
 
     def after(result: Any, saver: Any, path: Any, *args: Any, **kwargs: Any) -> None:
         if "://" not in str(path):
@@ -113,7 +113,7 @@ def _place_look(watch: Watch) -> Any:
 
 
 def _folder_looks(watch: Watch) -> tuple[Any, Any]:
-    """Hooks before and after a call that saves several files and returns their folder."""
+    """Return hooks before and after a call that saves several files and returns their folder."""
 
     def before(*args: Any, **kwargs: Any) -> None:
         watch.saves_folder = True
@@ -130,10 +130,10 @@ class _HuggingFace:
         self._watch = watch
         self._state: Any = None
         self._known = 0
-        """Records of its log that were already read, or that came with a checkpoint."""
+        """How many records of its log were already read, or came with a checkpoint."""
         self._fresh: list[Point] = []
         self._begun = False
-        """Whether no step of its epoch is done yet."""
+        """Whether its epoch has just begun: no step of it is done."""
 
     def before_event(self, handler: Any, event: str, args: Any, state: Any, *others: Any, **kwargs: Any) -> None:
         if state is not self._state:  # another training begins
@@ -195,7 +195,7 @@ class _Lightning:
             self._steps.before_batch(trainer)
 
     def before_log(self, connector: Any, metrics: Mapping[str, Any], step: Any = None, *args: Any) -> None:
-        if self._trainer is None or step is not None:  # a step of an evaluation, which has its own count
+        if self._trainer is None or step is not None:  # an evaluation, which counts its own steps
             return
         tensors = {name: getattr(value, "detach", lambda value=value: value)() for name, value in metrics.items()}
         if getattr(connector, "_first_loop_iter", None) is not None:  # a training step, whose loss is seen in backward
@@ -214,7 +214,7 @@ class _Lightning:
         epochs, (steps, epoch_steps) = _positive(trainer.max_epochs), self._steps.totals(trainer)
         numbers = _numbers(self._logged, ("epoch", "step"))
         progress = getattr(getattr(trainer, "fit_loop", None), "epoch_progress", None)
-        # `current_epoch` is one too low while it trains, and right once it is over: it counts those that are done.
+        # `current_epoch` counts finished epochs: it is one too low during the training, and right at its end.
         begun = progress.current.ready if progress is not None else trainer.current_epoch + 1
         epoch = min(max(1, begun), epochs or math.inf)
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
@@ -238,9 +238,9 @@ class _Keras:
         self._epoch = 0
         self._logs: dict[str, Any] = {}
         self._fresh: dict[str, Any] = {}
-        """What was logged since the last beat, about the epoch being trained."""
+        """What the current epoch has logged since the last beat."""
         self._told: tuple[int, Mapping[str, Any]] = 0, {}
-        """What was reported last, and for which step: the end of an epoch reports it again."""
+        """The step and the values that were reported last: the end of an epoch logs them again."""
         self._waiting: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_POINTS)
 
     def before_epoch(self, callbacks: Any, epoch: int, *args: Any, **kwargs: Any) -> None:
@@ -283,14 +283,14 @@ class _Keras:
 
 
 def _within(step: int, epoch: float | None, epoch_steps: int | None) -> dict[str, int | None]:
-    """How far its epoch is; None for both if that is unknown, or the steps are not those of whole epochs."""
+    """Return the steps done in this epoch, and those it has; both None if unknown or not a count of whole epochs."""
     done = step - (int(epoch) - 1) * epoch_steps if epoch and epoch_steps else -1
     known = epoch_steps is not None and 0 <= done <= epoch_steps
     return {"epoch_step": done if known else None, "epoch_steps": epoch_steps if known else None}
 
 
 def _number(value: Any) -> float | None:
-    """A number, or a tensor that holds one (this waits for the device)."""
+    """Return a number as it is or from a tensor that holds one (this waits for the device); None for anything else."""
     try:
         return None if value is None or isinstance(value, (str, bool)) else float(value)
     except (TypeError, ValueError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Reads stable-baselines3: it counts the steps of its environments, not those of its optimizers.
+"""Reads stable-baselines3, which counts the steps of its environments, not those of its optimizers.
 
 Tried with stable-baselines3 2.9, never imported here.
 """
@@ -21,7 +21,7 @@ _MOST_POINTS = 1000
 
 
 class StableBaselines:
-    """Observes the algorithm that learns in this process."""
+    """Watches the algorithm that trains in this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -39,7 +39,7 @@ class StableBaselines:
             self._watch.goes_on(str(model.device.type))
 
     def before_dump(self, logger: Any, step: int = 0) -> None:
-        """Before ``Logger.dump``, which empties what was logged."""
+        """Before ``Logger.dump``, which clears what was logged."""
         model = self._model
         if model is None or logger is not model._logger:
             return
@@ -57,14 +57,14 @@ class StableBaselines:
             self._watch.saved(CheckpointNote(written, int(model.num_timesteps), time.time()))
 
     def read(self) -> dict[str, Any]:
-        """Heartbeat fields, and what was logged since the last call."""
+        """Return heartbeat fields, and what was logged since the last call."""
         model, step = self._model, int(self._model.num_timesteps)
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         done, seconds = model.num_timesteps - model._num_timesteps_at_start, time.time() - model.start_time / 1e9
         return {
             "step": step,
             "steps": max(int(model._total_timesteps), step) or None,  # the last rollout exceeds it
-            # Over its whole duration: it alternates between gathering and training.
+            # Averaged over the whole training, which alternates between collecting samples and learning from them.
             "steps_per_second": done / seconds if seconds > 1 and done > 0 else None,
             "loss": self._newest.get("loss"),
             "metrics": {name: value for name, value in self._newest.items() if name not in ("loss", "lr")},

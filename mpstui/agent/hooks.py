@@ -26,7 +26,7 @@ _watches: list[Watch] = []
 
 
 def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
-    """Hook into torch, and force it onto the CPU if that was asked for; None if there is no run to report to.
+    """Hook into torch, and force it onto the CPU if that was asked for; return None if there is no run to report to.
 
     Nothing is reported before the first optimizer step, so that data-loader workers, torchrun itself and other programs
     that merely import torch stay silent. A program that hangs before that can still be asked for its stacks.
@@ -35,7 +35,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
         force_cpu(torch, functools.partial(_tell, environ))
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
-    if not _is_spawned():  # a rank that was spawned listens once it begins
+    if not _is_spawned():  # a spawned rank listens once its training begins
         listen_for_stacks(*place_of(environ))
     watch = Watch(torch, environ)
     attach(torch, watch)
@@ -44,12 +44,12 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
 
 
 def _is_spawned() -> bool:
-    """Whether another Python process spawned this one: usually it is a data-loader worker."""
+    """Return whether another Python process spawned this one: usually it is then a data-loader worker."""
     return "--multiprocessing-fork" in getattr(sys, "orig_argv", sys.argv)  # orig_argv: from Python 3.10 on
 
 
 def _tell(environ: Mapping[str, str], text: str) -> None:
-    """Write an event of the run; only its main process does."""
+    """Write an event of the run, from its main process only."""
     if environ.get("MPSTUI_RUN_DIR") and environ.get("RANK", "0") == "0" and not _is_spawned():
         run, attempt = place_of(environ)
         with contextlib.suppress(OSError):
@@ -57,7 +57,7 @@ def _tell(environ: Mapping[str, str], text: str) -> None:
 
 
 def attach(torch: Any, watch: Watch) -> None:
-    """Put the hooks into torch, as far as this version of it has the functions they belong to."""
+    """Put the hooks into torch, except those for functions that this version of it does not have."""
     optim = sys.modules["torch.optim.optimizer"]
     is_compiling = _found(torch, "compiler.is_compiling") or bool
 
@@ -110,18 +110,18 @@ def _wrap(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
 
 
 class Guest(Protocol):
-    """Whoever looks on, until its first failure."""
+    """An observer, which its first failure switches off."""
 
     is_off: bool
 
     def give_up(self, error: Exception) -> None:
-        """Be off from now on."""
+        """Stay off from now on."""
 
 
 def watched(
     original: Any, guest: Guest, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None
 ) -> Any:
-    """``original``, with ``before`` called first with the same arguments, and ``after`` last with result and arguments.
+    """Return ``original`` wrapped: ``before`` is called first with its arguments, ``after`` last with result and these.
 
     Their first exception switches the guest off for good: it must never harm the program. In every other respect the
     function passes for the original: in name and signature, in tracebacks, in the line that a warning is attributed to,
@@ -172,7 +172,7 @@ def _handle_as_it_is(error: BaseException) -> None:
 
 @functools.cache
 def _passed_over(code: types.CodeType) -> types.CodeType:
-    """The same code under a file name whose frames ``warnings`` and ``logging`` skip, as they skip importlib's."""
+    """Return the code under a file name whose frames ``warnings`` and ``logging`` skip, as they skip importlib's."""
     return code.replace(co_filename=f"{code.co_filename} (passed over like importlib._bootstrap)")
 
 
@@ -181,7 +181,7 @@ def _found(owner: Any, path: str) -> Any:
 
 
 def _hide_from_compilers(torch: Any) -> None:
-    """Make dynamo run our functions as they are instead of tracing them, as it does with every function it meets."""
+    """Make dynamo run our functions as they are, instead of tracing them like every other function it meets."""
     dynamo = _found(torch, "_C._dynamo.eval_frame")
     skip = getattr(dynamo, "skip_code", None)
     if skip is None and hasattr(dynamo, "set_code_exec_strategy"):

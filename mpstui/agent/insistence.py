@@ -1,6 +1,6 @@
-"""Lines of a program that only end it if there is no accelerator: assertions, and an ``if`` that raises or exits.
+"""Finds the lines of a program that only end it if there is no accelerator.
 
-Or whose ``else`` says so and does.
+They are assertions, an ``if`` that raises or exits, and an ``if`` whose ``else`` only says so and exits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ _SAYS = {"print", "info", "warning", "error", "critical", "log", "warn", "write"
 def answering(
     original: Any, hidden: Any, there: Any, torch_folder: Path, tell: Callable[[str], None]
 ) -> Callable[..., Any]:
-    """A function that answers ``hidden``, except to lines that would only end the program, which get ``there``.
+    """Return a function that answers ``hidden``, except to lines that would only end the program, which get ``there``.
 
     Args:
-        original: what it stands for. torch's own modules look for what that has besides its answer.
+        original: the function it replaces; torch's own modules use the attributes of that, too.
+        hidden: the answer of a machine without accelerator.
+        there: the answer of one with it.
+        torch_folder: where torch's own code is, which always gets ``hidden``.
         tell: called with a sentence, once for each such line.
     """
     told = set[str]()
@@ -39,7 +42,7 @@ def answering(
 
     functools.update_wrapper(answer, original)
     vars(answer).pop("__wrapped__")
-    for name in ("__wrapped__", "cache_info", "cache_parameters"):  # where its answer is cached
+    for name in ("__wrapped__", "cache_info", "cache_parameters"):  # if its answer is cached
         if hasattr(original, name):
             vars(answer)[name] = getattr(original, name)
     vars(answer)["cache_clear"] = lambda: None
@@ -71,11 +74,11 @@ def _of(node: ast.AST) -> Iterator[int]:
 
 
 def _only_ends_without(node: ast.If) -> bool:
-    """``if not there(): ... exit()``, or ``if there(): ... else: print(...); exit()``."""
+    """Return whether it is ``if not there(): ... exit()``, or ``if there(): ... else: print(...); exit()``."""
     if isinstance(node.test, ast.UnaryOp):
         denied = isinstance(node.test.op, ast.Not) and isinstance(node.test.operand, ast.Call)
         return denied and not node.orelse and _ends(node.body[-1])
-    # An else that does more than speak before it ends is another way to do the work.
+    # An else that does more than print before it ends may be another way to do the work.
     return (
         isinstance(node.test, ast.Call) and bool(node.orelse) and _ends(node.orelse[-1]) and _speaks(node.orelse[:-1])
     )

@@ -15,20 +15,20 @@ _NO_METRICS = ("epoch", "time", "train_loss")
 
 
 class Fastai:
-    """Observes the events of all learners of this process."""
+    """Watches the events of all learners of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._learner: Any = None
         self._count = self._fitted = self._told = 0
         self._trains = False
-        """An epoch of the newest training was trained, not skipped."""
+        """Whether an epoch of the newest training was trained, not skipped."""
         self._planned = 0
         """Epochs of a whole ``fine_tune``; 0: the newest training is not part of one."""
         self._fits: list[int] = []
         """Epochs of each of its trainings, up to the newest."""
         self._ended: list[tuple[int, dict[str, float]]] = []
-        """Measurements of earlier trainings that nobody has reported yet."""
+        """Metrics of earlier trainings that have not been reported yet."""
 
     def before_fine_tune(self, learner: Any, epochs: int, *args: Any, **kwargs: Any) -> None:
         """Before ``Learner.fine_tune``, which trains twice: first with most of the model frozen, then all of it."""
@@ -47,7 +47,7 @@ class Fastai:
             self._learner, self._fitted, self._told, self._trains = learner, self._count, 0, False
             self._watch.trainer = self.read
         elif event == "before_train" and self._watch.trainer is not None and not self._trains:
-            # Those before ``start_epoch`` were trained by an earlier attempt.
+            # Epochs before ``start_epoch`` were trained by an earlier attempt.
             self._trains, self._count = True, self._count + learner.epoch * (self._epoch_steps() or 0)
             self._told = len(self._rows())
         elif event == "after_step" and self._watch.trainer is not None:
@@ -61,7 +61,7 @@ class Fastai:
             self._watch.saved(CheckpointNote(os.path.abspath(path), self._count, time.time()))  # noqa: PTH100
 
     def read(self) -> dict[str, Any]:
-        """Heartbeat fields, and the metrics of each finished epoch."""
+        """Return heartbeat fields, and the metrics of each finished epoch."""
         learner, of_epoch, rows = self._learner, self._epoch_steps(), self._rows()
         before, epoch = sum(self._fits[:-1]), min(getattr(self._learner, "epoch", 0) + 1, self._learner.n_epoch)
         epochs = self._planned or learner.n_epoch
@@ -83,18 +83,18 @@ class Fastai:
         }
 
     def _epoch_steps(self) -> int | None:
-        """Steps per epoch; unknown if gradients are accumulated."""
+        """Return the steps per epoch; None if gradients are accumulated."""
         return None if hasattr(self._learner, "gradient_accumulation") else len(self._learner.dls.train)
 
     def _fresh(self) -> list[tuple[int, dict[str, float]]]:
-        """The rows that were not reported yet, with their steps."""
+        """Return the rows that were not reported yet, with their steps."""
         of_epoch, rows = self._epoch_steps(), self._rows()
         ends = [self._fitted + (at + 1) * of_epoch if of_epoch else self._count for at in range(len(rows))]
         fresh, self._told = list(zip(ends, rows))[self._told :], len(rows)  # noqa: B905
         return fresh
 
     def _rows(self) -> list[dict[str, float]]:
-        """One row for each finished epoch, as in fastai's Recorder."""
+        """Return one row for each finished epoch, as in fastai's Recorder."""
         recorder = getattr(self._learner, "recorder", None)
         names = list(getattr(recorder, "metric_names", ()))[1:]
         found = []

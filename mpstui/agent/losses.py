@@ -1,7 +1,7 @@
 """The losses of a program that does not know mpstui, as it passes them to backward.
 
 What is passed is not always what the program calls its loss: under gradient accumulation it is divided, a sum grows
-with the batch, a GAN has several. The autograd graph tells; if it does not, there is no loss rather than a wrong one.
+with the batch, a GAN has several. The autograd graph tells; where it cannot, no loss is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class _Root:
         self.divisor: float | None = None
         self.passes = 0
         self.passes_per_step = 0
-        """Of the usual step: what an epoch leaves over makes a smaller one, or swells the next epoch's first."""
+        """In a usual step: the batches left over by an epoch make a smaller one, or enlarge the next epoch's first."""
         self._is_usual = False
         self._unlike = 0
-        """How many of the newest steps had another number of passes; the second one in a row is the usual one now."""
+        """How many steps in a row had another number of passes; from the second on, theirs is the usual one."""
         self.proven: set[float] = set()
 
     def stepped(self, evaluations: int) -> None:
@@ -55,14 +55,14 @@ class _Root:
                 self.proven.add(self.divisor)
 
     def loss(self) -> float | None:
-        """The program's own number (this waits for the device); None if that cannot be proven."""
+        """Return the program's own number (this waits for the device); None if that cannot be proven."""
         if self.value is None or self.is_sum:
             return None
         if self.divisor in self.proven and self.divisor is not None:
             return float(self.value.item()) * self.divisor
         is_whole = (
             self.passes_per_step == 1 or not self.has_factor
-        )  # before the first step nobody knows of how many it is
+        )  # before the first step the number of passes is unknown
         return float(self.value.item()) if is_whole else None
 
 
@@ -76,16 +76,16 @@ class Losses:
         self._sites: dict[tuple[int, int], _Root] = {}
         self._codes: list[Any] = []  # kept alive: their ids are keys
         self._depth = 1
-        """Frames from ours to the newest place."""
+        """Frames from ours to the newest of these call sites."""
         self._roots: dict[tuple[str, str, str], _Root] = {}
         self._several: dict[str, _Root] = {}
         self._last: _Root | None = None
         self._evaluated: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        """Evaluations by optimizer, when more than one was last seen in a step."""
+        """Evaluations that each optimizer had counted when a step with several passes was last seen."""
 
     @property
     def passes_per_step(self) -> int:
-        """Backward passes of the newest loss before each step; 0 before the first step."""
+        """Backward passes of the newest loss per step; 0 before the first step."""
         return self._last.passes_per_step if self._last is not None else 0
 
     @property
@@ -100,7 +100,7 @@ class Losses:
             self._unscaled = outputs.detach()
 
     def before_backward(self, tensors: Any = None, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
-        """Remember the loss: no copy, no wait."""
+        """Remember the loss, without a copy and without waiting for the device."""
         self.backwards += 1
         unscaled, self._unscaled = self._unscaled, None
         if not isinstance(tensors, self._tensor) or tensors.numel() != 1 or (grad_fn := tensors.grad_fn) is None:
@@ -109,7 +109,7 @@ class Losses:
             grad_fn = grad_fn.next_functions[0][0] or grad_fn
         root = self._root_of(grad_fn, is_weighted=grad_tensors is not None)
         if root is not self._last:
-            if root.value is not None and self._last is not None:  # they alternate, and do not follow one another
+            if root.value is not None and self._last is not None:  # seen before: they alternate
                 self._several.update({self._last.name: self._last, root.name: root})
             self._last = root
         root.value = tensors.detach() if unscaled is None else unscaled
@@ -118,7 +118,7 @@ class Losses:
         root.passes += 1
 
     def stepped(self, optimizer: Any) -> None:
-        """An optimizer made a step."""
+        """Note a step of an optimizer."""
         evaluations = 1
         for root in self._roots.values():
             if root.passes > 1:
@@ -128,13 +128,13 @@ class Losses:
             root.stepped(evaluations)
 
     def _evaluations(self, optimizer: Any) -> int:
-        """How often one step has evaluated the loss of the same batch: LBFGS searches along a line, and counts."""
+        """Return how often one step evaluated the loss of its batch: LBFGS does so in its line search, and counts."""
         counts: list[int] = [
             one["func_evals"] for one in optimizer.state.values() if isinstance(one, dict) and "func_evals" in one
         ]
         before: int = self._evaluated.get(optimizer, 0)
         self._evaluated[optimizer] = now = sum(counts)
-        most = max(root.passes for root in self._roots.values())  # what was counted before a resume is none of them
+        most = max(root.passes for root in self._roots.values())  # not those before a resume
         return max(1, min(now - before, most))
 
     @property
@@ -143,7 +143,7 @@ class Losses:
         return bool(self._several)
 
     def read(self) -> tuple[float | None, dict[str, float | None]]:
-        """The loss, and further numbers by name: each of several losses, or a sum that is no loss per sample."""
+        """Return the loss, and further numbers by name: each of several losses, or a sum that is no loss per sample."""
         if self.are_several:
             return None, {name: root.loss() for name, root in self._several.items()}
         root = self._last
@@ -152,10 +152,10 @@ class Losses:
         return root.loss(), {"loss_sum": float(root.value.item())} if root.is_sum else {}
 
     def _root_of(self, grad_fn: Any, *, is_weighted: bool) -> _Root:
-        """The place in the program that calls backward: the innermost frame that is no library's.
+        """Return the place in the program that calls backward: the innermost frame that is not a library's.
 
-        Usually it lies as deep as last time, so that no frame between it and this one need be made into an object. No
-        frame further out is taken for it: those stand at the instructions of other calls.
+        It is usually as deep as last time; looking there first saves creating an object for each frame in between. A
+        frame further out is never mistaken for it, since it stands at the instruction of another call.
         """
         try:
             frame: Any = sys._getframe(self._depth)
@@ -170,10 +170,10 @@ class Losses:
         return self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn, is_weighted)
 
     def _new_site(self, frame: Any, grad_fn: Any, is_weighted: bool) -> _Root:
-        """Places in one function that pass the same variable count as one: `no_sync` makes a program write it twice.
+        """Add a call site. Those in one function that pass the same variable share a root: `no_sync` takes two of them.
 
-        The source tells which variable. The frame's `f_locals` are left alone: until Python 3.13 a look at them makes
-        the frame keep the tensors of that moment until its function ends.
+        The source line names the variable. The frame's `f_locals` are left alone: before Python 3.13, reading them
+        keeps the tensors of that moment alive until the function ends.
         """
         code, line = frame.f_code, frame.f_lineno
         name = _name_of(linecache.getline(code.co_filename, line), is_weighted=is_weighted) or f"loss_line_{line}"
@@ -191,10 +191,10 @@ def _is_library(module: Any) -> bool:
 
 
 def _name_of(line: str, *, is_weighted: bool) -> str:
-    """The name of the loss in a source line: ``scaler.scale(errD / n).backward()`` is ``errD``.
+    """Return the name of the loss in a source line: ``errD`` for ``scaler.scale(errD / n).backward()``.
 
-    What is handed to the call is the loss of an accelerator or engine, unless the loss ``is_weighted`` with a gradient:
-    then it is that, ``errD.backward(one)``.
+    The argument of the call is a loss handed to an accelerator or engine, unless the loss ``is_weighted`` with a
+    gradient: then the argument is that gradient, as in ``errD.backward(one)``.
     """
     handed = None if is_weighted and "autograd.backward(" not in line else _HANDED.search(line)
     if handed:
@@ -205,7 +205,7 @@ def _name_of(line: str, *, is_weighted: bool) -> str:
 
 
 def _divisor(grad_fn: Any) -> float | None:
-    """The number that the loss was last divided by, before it was by 1 as well; None if it was not divided."""
+    """Return the number that the loss was last divided by, looking past a last division by 1; None if not divided."""
     number = _divided_by(grad_fn)
     before = grad_fn.next_functions[0][0] if number == 1.0 else None
     return (before and _divided_by(before)) or number
@@ -225,7 +225,7 @@ def _divided_by(grad_fn: Any) -> float | None:
 
 
 def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
-    """Whether a loss is a sum over its batch, and whether it was divided or multiplied (or that cannot be told)."""
+    """Return whether a loss is a sum over its batch, and whether it was, or may have been, divided or multiplied."""
     sums = others = 0
     has_factor = False
     waiting = [(grad_fn, 0)]
@@ -249,6 +249,6 @@ def _shape_of(grad_fn: Any) -> tuple[bool, bool]:
 
 
 def _sums_many(node: Any, name: str) -> bool:
-    """Whether it is the sum of a tensor, rather than of a few losses stacked into one."""
+    """Return whether a node sums a whole tensor, rather than a few losses stacked into one."""
     before = node.next_functions[0][0] if name == "SumBackward0" else None
     return before is not None and before.name() not in _JOINED

@@ -8,7 +8,7 @@ from ..wire.heartbeat import MemoryReading
 
 
 def device_memory(torch: Any, device: str) -> MemoryReading:
-    """In bytes; all unknown for a device without counters, such as the CPU."""
+    """Return the counters in bytes; all None for a device without any, such as the CPU."""
     if device == "mps":
         limit = getattr(torch.mps, "recommended_max_memory", None)
         held = torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory()

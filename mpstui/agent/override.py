@@ -1,7 +1,7 @@
-"""Keeping a program on the CPU: accelerators are hidden, and if the program names one anyway, it gets the CPU instead.
+"""Keeps a program on the CPU: accelerators are hidden, and if the program names one anyway, it gets the CPU instead.
 
-The last resort is a function mode, which sees every call into torch and slows each by some microseconds: it begins
-once the program has passed a device by name, and might pass it anywhere.
+The last resort is a function mode, which sees every call into torch and slows each by some microseconds. It begins
+once the program has passed a device by name, since it might then pass one anywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GONE = re.compile(r"(?:mps|cuda|xpu|hip)(?::\d+)?")
 _TYPE_THERE = re.compile(r"torch\.(?:cuda|mps)\.(\w+Tensor)")
 """How older programs name a device: ``torch.cuda.FloatTensor``."""
 _ONLY_COMPARE = frozenset(("torch.amp.grad_scaler",))
-"""Where torch itself names a device to ask whether something lies there: it does not, and the program named none."""
+"""Modules of torch that name a device only to compare: nothing is on it, and the program did not name it."""
 _ARGUMENTS = (
     *(f"Tensor.{name}" for name in ("to", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor")),
     *("nn.Module.to", "nn.Module.to_empty", "set_default_device", "autocast.__init__"),
@@ -46,8 +46,8 @@ _NOTHING_HELD = ("current_allocated_memory", "driver_allocated_memory")
 def force_cpu(torch: Any, tell: Callable[[str], None]) -> None:
     """Make torch answer that there is no accelerator, and use the CPU where the program names one.
 
-    ``torch._C._mps_is_available`` is behind all public questions, some of which cache their first answer; the questions
-    "was it built in" and "which accelerator" are answered too.
+    All public checks for MPS rest on ``torch._C._mps_is_available``, but some cache their first answer. The checks
+    whether it was built in, and which accelerator there is, are replaced too.
 
     Args:
         tell: called with a sentence, once for each measure that was needed.
@@ -79,7 +79,7 @@ def _always(value: Any, path: str, original: Any) -> Callable[..., Any]:
 
 
 class _Named:
-    """What happens when a program names a device that is hidden from it."""
+    """Gives a program the CPU where it names a device that is hidden from it."""
 
     def __init__(self, torch: Any, tell: Callable[[str], None]) -> None:
         self._torch = torch
@@ -89,7 +89,7 @@ class _Named:
         self._mode: Any = None
 
     def take_over(self) -> None:
-        """Intercept every place where one can be named."""
+        """Replace every function of torch to which a device can be named."""
         torch = self._torch
         with contextlib.suppress(ImportError):
             importlib.import_module("torch.utils._device")  # torch loads it late
@@ -116,7 +116,7 @@ class _Named:
             setattr(torch, name, self._stand_in(getattr(torch, name)))
 
     def moved(self, value: Any) -> Any:
-        """The value, or the CPU if it names a hidden device."""
+        """Return the value, or the CPU if it names a hidden device."""
         if isinstance(value, str):
             kind = _TYPE_THERE.fullmatch(value)
             return f"torch.{kind[1]}" if kind else "cpu" if _GONE.fullmatch(value) else value
@@ -173,7 +173,7 @@ class _Named:
         return wrapped
 
     def _stand_in(self, real: Any) -> Any:
-        """A type of the same name that creates the real one's objects, on the CPU if a hidden device is named."""
+        """Return a type of that name which creates the real one's objects, on the CPU if a hidden device is named."""
 
         class Kind(type):
             def __instancecheck__(cls, one: Any) -> bool:

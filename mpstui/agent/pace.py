@@ -8,16 +8,16 @@ from typing import Optional
 LEAST_PATIENCE_SECONDS = 60.0
 _PATIENCE_STEPS = 50
 _WINDOW_SECONDS = 10.0
-"""Seconds of training from which a speed is computed: a single beat may contain one step, or three."""
+"""Seconds of training from which a speed is computed: from one beat to the next there may be one step, or three."""
 _LEAST_PAUSE_SECONDS, _PAUSE_TIMES = 0.5, 5.0
-"""The least length of a pause between two steps, in seconds and in usual steps: a program that evaluates without
-``eval`` or a loader, or draws a figure, makes one."""
+"""The shortest gap between two steps that may be a pause, in seconds and in usual steps: the program may evaluate
+without ``eval`` or a loader, or draw a figure."""
 _STEPS_BETWEEN_PAUSES = 16
-"""Gaps that come again after fewer steps are part of the loop: short epochs that collect garbage or sample anew."""
+"""Gaps that recur after fewer steps are part of the loop, as in short epochs that collect garbage or resample."""
 
 
 class Pace:
-    """Evaluations and saves do not slow a training down: their time is subtracted if their end is known; otherwise the
+    """Measures speed without evaluations and saves: their time is subtracted if their end is known; otherwise the
     stretch that contains them gives no speed."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Pace:
         self.patience = LEAST_PATIENCE_SECONDS
         """Seconds of silence that are no cause for concern."""
         self.was_away = False
-        """An evaluation or a save of unknown length lies between the last beat of the training and the next."""
+        """Whether an evaluation or a save of unknown length has come since the last beat."""
         self.steps_per_second: Optional[float] = None
         self.samples_per_second: Optional[float] = None
         """Over all processes."""
@@ -40,21 +40,21 @@ class Pace:
         self._seen = 0
         """Steps since the last beat."""
         self._long: list[float] = []
-        """Times between two steps, since the last beat, that may contain a pause."""
+        """Seconds of each gap between two steps, since the last beat, that may contain a pause."""
         self._since_pause = _STEPS_BETWEEN_PAUSES
         self._usual: deque[float] = deque(maxlen=9)
         """Seconds per step between the latest beats."""
         self._cold = 2
-        """So many stretches are not averaged with others: the first still includes warming up."""
+        """How many more stretches are not averaged with earlier ones: the first still includes warming up."""
 
     def begin(self, now: float, step: int, warmed_up: float) -> None:
-        """The first step was made; it took ``warmed_up`` seconds from the start, and the next may take as long."""
+        """Note that training begins, ``warmed_up`` seconds after the start: the next step may take as long."""
         self._at, self._step, self._stepped_at = now, step, now
         self._long.clear()
         self.patience = max(LEAST_PATIENCE_SECONDS, 2 * warmed_up)
 
     def stepped(self, now: float) -> None:
-        """An optimizer has made a step."""
+        """Note a step of an optimizer."""
         gap, self._stepped_at = now - self._stepped_at - self._away_since_step, now
         self._seen += 1
         self._away_since_step = 0.0
@@ -63,16 +63,16 @@ class Pace:
         self.waited = 0.0
 
     def came_back(self, now: float, left_at: float) -> None:
-        """An evaluation that began at ``left_at`` is over; time spent waiting for its loader does not count."""
+        """Note the end of an evaluation that began at ``left_at``; waiting for its loader does not count as waiting."""
         self._away += now - max(left_at, self._at)
         self._away_since_step += now - max(left_at, self._stepped_at)
         self.waited = 0.0
 
     def beat(self, now: float, step: int, samples: int, *, trained: bool) -> None:
-        """So many steps and samples of this process are done."""
+        """Update speed and patience from the steps and samples that this process has done."""
         elapsed, done, seen = now - self._at, step - self._step, samples - self._samples
         self._at, self._step, self._samples = now, step, samples
-        # A save or another evaluation tells the steps before; an evaluation behind these is the next beat's.
+        # The beat of a save or an evaluation ends with the newest step: an evaluation since then is the next beat's.
         behind = self._away_since_step if now <= self._stepped_at else 0.0
         if done > 0 and elapsed > 0.1:
             self.patience = max(LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * elapsed / done)
@@ -84,7 +84,7 @@ class Pace:
         self._seen = 0
 
     def _paused(self, elapsed: float, done: int) -> float:
-        """Seconds of pauses in a stretch; if all steps are that slow, it is the training itself."""
+        """Return the seconds of pauses in a stretch; if all steps are that slow, it is the training itself."""
         if done != self._seen:  # a framework counts something else
             return 0.0
         others = done - len(self._long)

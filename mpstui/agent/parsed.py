@@ -1,4 +1,4 @@
-"""What a program's own parser made of its arguments: defaults and abbreviations too, which no command line shows."""
+"""What a program's own parser made of its arguments, with defaults and abbreviations that no command line shows."""
 
 from __future__ import annotations
 
@@ -7,49 +7,49 @@ import weakref
 from typing import Any, Optional
 
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
-"""Names that say no more than "so many epochs": ``num_epochs``, ``nEpochs``; no ``warmup_epochs``."""
+"""Names of the number of epochs: ``num_epochs``, ``nEpochs``; not ``warmup_epochs``."""
 _LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
-"""Names of the epoch to end with (``stop_epoch``, next to a ``start_epoch``), or of their number (``nepoch``)."""
+"""Names of the last epoch (``stop_epoch``, beside a ``start_epoch``), or of the number of epochs (``nepoch``)."""
 _STEPS = re.compile(
     r"(?i)(?:(?:max|maximum|total)_?(?:num_?)?(?:train(?:ing)?_?)?(?:steps|iter|iters|iterations|updates)"
     r"|(?:num_|n_)?(?:train|training)_?(?:steps|iters|iterations)|(?:num_?|n_?)?iterations)"
 )
-"""Names of the steps of the whole training; no ``num_steps``, which are often those of a rollout."""
+"""Names of the number of steps of the whole training; not ``num_steps``, which are often those of a rollout."""
 _BATCH_SIZE = re.compile(r"(?i)(?:(?:train|training|mini)_?)?(?:batch_?size|bsz?)")
-"""Names of the size of a training's batches; no ``test_batch_size``."""
+"""Names of the batch size of the training; not ``test_batch_size``."""
 
 
 class ParsedArguments:
-    """Remembers what ``argparse`` returned, for as long as the program keeps it, and looks at it anew each time: many
-    programs change it once they have read a configuration."""
+    """Remembers what ``argparse`` returned, for as long as the program keeps it, and reads it anew each time: many
+    programs change it after reading a configuration file."""
 
     def __init__(self) -> None:
         self._parsed: list[weakref.ref[Any]] = []
         self._known: dict[re.Pattern[str], Optional[int]] = {}
-        """The last that was known: at its end a program has forgotten its arguments."""
+        """The numbers known last: by the time a program ends, its arguments may be gone."""
 
     def after_parse(self, result: Any, *args: Any, **kwargs: Any) -> None:
-        """After ``ArgumentParser.parse_known_args``, which returns the arguments and those that it did not know."""
+        """After ``ArgumentParser.parse_known_args``, which returns the parsed arguments and those it does not know."""
         if isinstance(result, tuple) and result:
             self._parsed.append(weakref.ref(result[0]))
 
     @property
     def epochs(self) -> Optional[int]:
-        """The epochs that are planned; None if nothing or several numbers are called so."""
+        """The number of planned epochs; None if no argument gives it, or several give different ones."""
         return self._called(_EPOCHS, _LAST_EPOCH)
 
     @property
     def steps(self) -> Optional[int]:
-        """The steps that are planned, where no epochs are; None if nothing or several numbers are called so."""
+        """The number of planned steps, if no epochs are planned; None as for these."""
         return None if self.epochs else self._called(_STEPS)
 
     @property
     def batch_size(self) -> Optional[int]:
-        """The size of a batch; None if nothing or several numbers are called so."""
+        """The batch size; None if no argument gives it, or several give different ones."""
         return self._called(_BATCH_SIZE)
 
     def _called(self, *names: re.Pattern[str]) -> Optional[int]:
-        """The number that is called so; a later name counts where no argument has an earlier one."""
+        """Return the number of such a name; a later pattern counts only if no argument matches an earlier one."""
         named = [vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
         if not named:
             return self._known.get(names[0])

@@ -9,9 +9,9 @@ from typing import Any
 _MOST_OFTEN = 100
 """A pass that shows each sample more often than this is an endless stream, not an epoch."""
 _MOST_OFTEN_UNTOLD = 2
-"""The same where its sampler does not tell a length, as endless ones do not."""
+"""The same if its sampler has no length, as endless ones do not."""
 _MOST_AHEAD = 4
-"""Batches that wait for their step, at most, where a loader is read in another thread or some batches early."""
+"""Batches that may wait for their step, at most, if a loader is read ahead or in another thread."""
 
 
 class _Pass:
@@ -20,15 +20,15 @@ class _Pass:
     def __init__(self, iterator: Any, loader: Any, torch: Any) -> None:
         self.iterator, self.loader = weakref.ref(iterator), weakref.ref(loader)
         self.is_straight = False
-        """Right behind another pass that was trained on, to its end."""
+        """Whether it directly follows a pass that was trained on to its end."""
         self.begins = 1
-        """How many epochs begin with it."""
+        """How many epochs begin with its first step."""
         self.length: int | None = None
         self.size: int | None = None
-        """Samples of the data, where the loader does not know its length."""
+        """Number of samples in the data set, if the loader does not know its length."""
         self.is_endless = False
         self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
-        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # asking one changes what torch warns of
+        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # torch warns more if asked
             try:
                 self.length = len(loader)
                 self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
@@ -39,14 +39,14 @@ class _Pass:
         self.networks: set[int] = set()
         self.evaluates = False
         self.was_only_read = False
-        """Its batches were taken as data: the steps are made with batches of the program's own."""
+        """Whether the program only took its data from it, and makes its steps with batches of its own."""
         self.collates = loader.collate_fn is not getattr(torch.utils.data, "default_collate", None)
 
     def measure(self, batch: Any) -> None:
-        """Learn from the first batch how large batches are, where the loader does not say so.
+        """Take the batch size from the first batch, if the loader does not know it.
 
-        One item at a time, put together by the program's own function, may be a whole batch of its data set, or a
-        single image without a dimension for the batch: then nobody knows.
+        With ``batch_size=1`` and a collate function of the program's own, an item may be a whole batch, or a single
+        image without a batch dimension: then the size is unknown.
         """
         first = _first_dimension(batch)
         if self.batch_size is None:
@@ -55,50 +55,50 @@ class _Pass:
             self.batch_size = None
 
     def goes_on(self) -> bool:
-        """Whether it is an endless stream, or has proven to be one."""
+        """Return whether it is an endless stream, or has turned out to be one."""
         most = self.size and _MOST_OFTEN_UNTOLD * self.size
         return self.is_endless or bool(most and self.batches * (self.batch_size or 1) > most)
 
     def was_looked_through(self) -> bool:
-        """Whether it ended, or is known to be an evaluation, without a step."""
+        """Return whether it ended, or was recognised as an evaluation, without a step."""
         return not self.steps and (self.evaluates or self.batches == self.length)
 
     def waits(self, passes_per_step: int) -> bool:
-        """Whether all its batches were fetched, and more of them than could wait for their steps."""
+        """Return whether all its batches were fetched, and more are left over than may wait for their steps."""
         return self.batches == self.length and self.batches > _MOST_AHEAD + self.steps * max(1, passes_per_step)
 
 
 class _Round:
-    """The loaders that feed one epoch in turn, as one for sentences of each length: each is read to its end, and where
-    one of them comes again the next epoch begins.
+    """The loaders that feed one epoch in turn, such as one for each length of sentence: each is read to its end, and
+    the next epoch begins when one of them comes again.
 
-    Loaders that a program makes anew for each epoch do not live side by side.
+    Loaders that a program creates anew for each epoch are not among them: they do not exist side by side.
     """
 
     def __init__(self) -> None:
         self._passes: list[_Pass] = []
-        """Of the present epoch."""
+        """The passes of the current epoch."""
         self._is_alone = False
-        """A loader has come twice in a row: each pass is an epoch."""
+        """Whether a loader came twice in a row, so that each pass is an epoch."""
         self.whole: int | None = None
-        """The batches of an epoch of several loaders, once one has been seen."""
+        """Batches per epoch of several loaders, once a whole one has been seen."""
 
     @property
     def is_of_many(self) -> bool:
-        """Whether the present epoch is made of the passes of several loaders, as far as is known."""
+        """Whether the current epoch is known to consist of passes through several loaders."""
         return len(self._passes) > 1 or self.whole is not None
 
     @property
     def steps(self) -> int:
-        """Those of the present epoch."""
+        """Steps made in the current epoch."""
         return sum(one.steps for one in self._passes)
 
     def has_trained(self, network: int) -> bool:
-        """Whether a network was trained on the passes before the newest."""
+        """Return whether a network was trained on a pass before the newest."""
         return any(network in one.networks for one in self._passes[:-1])
 
     def begins(self, fed: _Pass, network: int) -> int:
-        """How many epochs of a network begin with the first step of a pass."""
+        """Return how many epochs of a network begin with the first step of a pass, including any missed before."""
         passes, loader = self._passes, fed.loader()
         loaders = [one.loader() for one in passes]
         again = loader is not None and any(one is loader for one in loaders)
@@ -108,7 +108,7 @@ class _Round:
             return 0
         missed = 0
         if again and loaders[-1] is loader and self.whole is None:
-            self._is_alone, missed = True, len(passes) - 1  # what was taken for the first epoch were several
+            self._is_alone, missed = True, len(passes) - 1  # what was taken for one epoch was several
         lengths = [one.length for one in passes if one.length is not None]
         self.whole = sum(lengths) if again and len(lengths) == len(passes) > 1 and not self._is_alone else None
         self._passes = [fed]
@@ -124,25 +124,25 @@ class Passes:
         self._newest: _Pass | None = None
         self._previous: _Pass | None = None
         self._left: _Pass | None = None
-        """The one that the newest batch has left behind."""
+        """The pass before, if the newest batch is from another one than the batch before it."""
         self._trained: _Pass | None = None
         self._round = _Round()
         self._begun: dict[int, int] = {}
-        """Epochs by network."""
+        """Epochs begun, by network."""
         self._are_epochs = self._are_whole = True
         self._drops_rest = False
-        """The last batches of an epoch, too few for a step, make none, and are no part of the next epoch's first."""
+        """Whether the last batches of an epoch, too few for a step, are dropped."""
         self._carries_rest = False
-        """They are a part of it."""
+        """Whether they are carried over into the first step of the next epoch."""
         self.samples = 0
-        """Of this process, as far as the batch of each step is known."""
+        """Samples that this process trained on, as far as the batch of each step is known."""
 
     def begun(self, iterator: Any, loader: Any) -> None:
         """After ``DataLoader.__iter__``."""
         self._known[iterator] = _Pass(iterator, loader, self._torch)
 
     def fetched(self, batch: Any, iterator: Any) -> bool:
-        """After ``__next__`` of its iterator: whether a pass begins where another had come to its end."""
+        """After ``__next__`` of a loader's iterator; return whether a pass begins after another came to its end."""
         before, self._left = self._newest, None
         found = before if before is not None and before.iterator() is iterator else self._known.get(iterator)
         if found is None:
@@ -164,22 +164,24 @@ class Passes:
 
     @property
     def looked_through(self) -> int:
-        """The batches of the pass that the newest batch has left behind, if none of them was trained on."""
+        """How many batches the pass before had, if the newest batch has left it and none was trained on; else 0."""
         left = self._left
         return left.batches if left is not None and left.was_looked_through() else 0
 
     def evaluated(self, batches: int) -> None:
-        """So many batches passed without training: the newest pass is an evaluation, if they are all from it."""
+        """Note that so many batches passed without training: if all are from the newest pass, it is an evaluation."""
         if self._newest is not None and self._newest.batches >= batches:
             self._newest.evaluates = True
 
     def stepped(self, passes_per_step: int, network: int = 0, *, joins: bool = False) -> None:
-        """An optimizer made a step: with the newest batch, unless an evaluation between batch and step took it.
+        """Count a step of an optimizer, with the newest batch unless that was for an evaluation in between.
 
         Epochs are counted per network: each fold of a cross-validation, and each of several networks that take turns,
         has its own.
 
         Args:
+            passes_per_step: backward passes per step; 0 before the first step.
+            network: the number of the network that was trained.
             joins: it takes part in another optimizer's step, as the second one of a GAN does.
         """
         fed, before, other = self._newest, self._trained, self._previous
@@ -214,7 +216,7 @@ class Passes:
         self._trained = fed
         self._are_epochs = self._are_epochs and not fed.is_endless
         if before is not None and before.length != before.batches:
-            # `next(iter(loader))` for each step is no epoch; a pass that was left early has another length.
+            # `next(iter(loader))` for each step is not an epoch; a pass that was left early has another length.
             self._are_epochs = self._are_epochs and before.batches > 1
             self._are_whole = self._are_whole and before.length is None
 
@@ -225,12 +227,12 @@ class Passes:
         return fed is not None and fed is self._trained and fed.batches == fed.batches_of_steps
 
     def take_back(self, steps: int) -> None:
-        """So many steps with the newest batch were parts of one."""
+        """Take back steps with the newest batch that turned out to be parts of one."""
         if steps and self._trained is not None:
             self._trained.steps -= steps
 
     def epoch_steps(self, passes_per_step: int) -> int | None:
-        """Optimizer steps per epoch; None if unknown."""
+        """Return the optimizer steps per epoch; None if unknown."""
         fed = self._trained
         if fed is None or not fed.length or fed.is_endless or fed.was_only_read or not self._are_whole:
             return None
@@ -250,19 +252,20 @@ class Passes:
         training: int = 1,
         epoch_saved: int | None = None,
     ) -> dict[str, Any]:
-        """The heartbeat fields that follow from the passes.
+        """Return the heartbeat fields that are known here.
 
         Args:
+            passes_per_step: backward passes per step; 0 before the first step.
             steps_before: optimizer steps done before this process, None if unknown.
             epochs_before: epochs done before, if a checkpoint said so.
-            training: the number of this training in the process.
-            epoch_saved: what a checkpoint calls its epoch. Steps that imply other epochs were made with another batch
-                size, and say nothing.
+            training: which training of this process it is, from 1.
+            epoch_saved: ``epoch`` in the checkpoint. If ``steps_before`` implies another one, those steps were made
+                with another batch size, and do not count epochs.
         """
         fed = self._trained
         if fed is None:
             return {}
-        if fed.was_only_read:  # the first beat had believed it
+        if fed.was_only_read:  # the first beat took its passes for epochs
             return dict.fromkeys(("epoch", "epochs", "epoch_step", "epoch_steps", "epoch_batches", "batch_size"))
         every, steps = max(1, passes_per_step), self.epoch_steps(passes_per_step)
         done = self._round.steps if self._round.is_of_many else fed.steps
@@ -289,12 +292,12 @@ class Passes:
 def _size_of(dataset: Any) -> int | None:
     try:
         return len(dataset)
-    except Exception:  # noqa: BLE001 - nor may its data
+    except Exception:  # noqa: BLE001 - nor may a data set of its own
         return None
 
 
 def _first_dimension(batch: Any, depth: int = 0) -> int | None:
-    """The first dimension of the first tensor in a batch; None if there is none."""
+    """Return the first dimension of the first tensor in a batch; None if there is none."""
     shape = getattr(batch, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])

@@ -11,7 +11,7 @@ from .reporter import Reporter
 class StepPoints:
     """Reports each step once; the first one together with the second.
 
-    The value passed to backward in the first step may be one of several losses: the second step shows that.
+    The value passed to backward in the first step may be one of several losses, which only the second step shows.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class StepPoints:
         self._first: Optional[tuple[int, Optional[float], Mapping[str, Optional[float]]]] = None
 
     def hold(self, step: Optional[int], epoch: Optional[float], values: Mapping[str, Optional[float]]) -> None:
-        """Keep the first step, as it looks so far."""
+        """Hold back the first step, with what is known of it so far."""
         if step is not None:
             self._first = (step, epoch, values)
 

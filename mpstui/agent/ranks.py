@@ -14,9 +14,9 @@ _MOST_RANKS = 64
 
 
 def claimed(torch: Any, environ: Mapping[str, str]) -> tuple[dict[str, str], int | None]:
-    """The variables ``RANK`` and ``WORLD_SIZE``, and the lock that makes the rank ours as long as it is held.
+    """Return the variables ``RANK`` and ``WORLD_SIZE``, and the lock that makes the rank ours as long as it is held.
 
-    If several unrelated processes all call themselves rank 0, the first one is.
+    Of several unrelated processes that all call themselves rank 0, only the first one is.
     """
     words = environ.get("RANK", "0"), environ.get("WORLD_SIZE", "1")
     asked, world = (int(word) if word.isdigit() else 0 for word in words)

@@ -1,4 +1,4 @@
-"""What a trainer reports about itself: heartbeats, points, events, answers. It never ends a training."""
+"""What a trainer reports about itself: heartbeats, points, events, answers. No failure here ends a training."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ R = TypeVar("R")
 POLL_SECONDS = 0.25
 MOST_READ_AT_ONCE = 50
 STACK_SIGNAL = signal.SIGURG
-"""On this signal a process writes its stacks. Linux and macOS ignore it by default: it ends nobody, even if another
-handler has replaced ours or none is left."""
+"""On this signal a process writes its stacks. Linux and macOS ignore it by default, so it ends no process, even one
+where our handler was replaced or removed."""
 _STATM = Path("/proc/self/statm")
 _REPORTS = "_mpstui_report"
 """Where mpstui/reporting.py, or a copy of it, registers itself."""
@@ -47,7 +47,7 @@ _RUSAGE_FORMAT = "=16x10Q"
 
 
 def _fail_open(default: Callable[[], R]) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Nothing escapes from a reporter's method: any surprise switches the reporter off with one line on stderr."""
+    """Let no exception escape from a reporter's method: the first one switches the reporter off, and is noted once."""
 
     def decorate(method: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(method)
@@ -68,7 +68,7 @@ def _fail_open(default: Callable[[], R]) -> Callable[[Callable[..., R]], Callabl
 class Reporter:
     """Writes one attempt's heartbeat, points and events into its run directory, on the caller's thread.
 
-    A disk that is full for a while loses nothing: lines wait in memory and are written later.
+    While the disk is full nothing is lost: lines wait in memory and are written later.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Reporter:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], *, by: str = "trainer") -> Reporter:
-        """The reporter of the run that started us (``MPSTUI_RUN_DIR``), or one that reports nothing."""
+        """Return the reporter of the run that started us (``MPSTUI_RUN_DIR``), or one that reports nothing."""
         run, attempt = place_of(environ) if environ.get("MPSTUI_RUN_DIR") else (None, 1)
         try:
             rank, world_size = int(environ.get("RANK", "0")), int(environ.get("WORLD_SIZE", "1"))
@@ -121,9 +121,9 @@ class Reporter:
 
     @_fail_open(lambda: False)
     def beat(self, phase: str | None = None, *, now: bool = False, **facts: Any) -> bool:
-        """Update what is known and write it, at most once a second; True when it was written.
+        """Update the facts and write a heartbeat, at most once a second; return whether it was written.
 
-        A change of ``phase`` is written at once: call it before a long silence, with ``expect_next_in`` in seconds.
+        A change of ``phase`` is written at once: call this before a long silence, with ``expect_next_in`` in seconds.
         Facts are fields of :class:`~mpstui.wire.heartbeat.Heartbeat` and stay until they are replaced.
         """
         changed = phase is not None and phase != self._facts.get("phase")
@@ -138,10 +138,12 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def point(self, step: int, epoch: float | None, **metrics: float | None) -> None:
-        """Append one reported point to ``metrics.jsonl``. Only rank 0 does.
+        """Append one point to ``metrics.jsonl``, on rank 0 only.
 
         Args:
-            metrics: and ``time``, in Unix seconds, of values that were measured before now.
+            step: the step that it belongs to.
+            epoch: and the epoch, if known.
+            metrics: values by name; with ``time`` in Unix seconds if they were measured earlier.
         """
         line = plain({"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics})
         told = self._program()
@@ -151,7 +153,7 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def event(self, name: str, text: str, **details: Any) -> None:
-        """Append one event to ``events.jsonl``. Only rank 0 does."""
+        """Append one event to ``events.jsonl``, on rank 0 only."""
         self._append(self._run.events, rundir.event(self._clock(), self._attempt, name, text, **details))
 
     @_fail_open(lambda: None)
@@ -162,12 +164,12 @@ class Reporter:
             self.event("checkpoint", f"saved {note.path}", path=note.path, step=note.step, **besides)
 
     def is_spoken_for(self) -> bool:
-        """Whether the program reports for itself."""
+        """Return whether the program reports by itself, beside the agent."""
         return self._program() is not None
 
     @_fail_open(lambda: _NO_REQUESTS.copy())
     def requests(self) -> list[Request]:
-        """Requests that came since the last call, for this attempt; cheap enough to call every step."""
+        """Return this attempt's requests since the last call; cheap enough to call at every step."""
         if self._rank != 0 or self._monotonic() < self._retry_at:
             return []
         found, told = self._mailbox.collect(), self._program()
@@ -181,13 +183,13 @@ class Reporter:
 
     @_fail_open(lambda: None)
     def listen_for_stacks(self) -> None:
-        """See :func:`listen_for_stacks`; every rank does."""
+        """See :func:`listen_for_stacks`; unlike the rest, on every rank."""
         listen_for_stacks(self._run, self._attempt)
 
     def disable(self, reason: str) -> None:
         """Report nothing from now on, and say so once.
 
-        An agent takes its heartbeat away: it would stand there as the last word of a training that goes on.
+        An agent also removes its heartbeat, which would be out of date while the training goes on.
         """
         self.enabled = False
         if self._by == "agent" and not self.is_spoken_for():
@@ -214,7 +216,7 @@ class Reporter:
         self._flush()
 
     def _program(self) -> Any:
-        """What the program itself reports with ``report()``, which takes precedence; None if it reports nothing."""
+        """Return the ``report`` that the program itself uses, which takes precedence; None if it uses none."""
         return getattr(sys.modules.get(_REPORTS), "report", None) if self._by == "agent" else None
 
     def _append(self, path: Path, line: dict[str, Any]) -> None:
@@ -245,9 +247,9 @@ class Reporter:
         return True
 
     def _follow(self) -> bool:
-        """Whether the run's directory has been moved; if so, reports go to its new place.
+        """Return whether the run's directory has been moved; if so, report to its new place from now on.
 
-        The new place is known from a file of the run that is open here: its lock, or the output.
+        The new place is found through a file of the run that is open in this process: a lock, or the output.
         """
         if self._folder is None or self._run.path.is_dir():
             return False
@@ -277,7 +279,7 @@ class Reporter:
 
 
 def _check_limit(path: Path) -> None:
-    """Raise an OSError if a write might exceed the file size limit: the signal sent for that may end the process."""
+    """Raise an OSError if a write might exceed the file size limit, since SIGXFSZ could then end the process."""
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     found = None if limit == resource.RLIM_INFINITY else storage.stat_of(path)
     if limit != resource.RLIM_INFINITY and (found.st_size if found else 0) + _LONGEST_LINE_BYTES > limit:
@@ -304,9 +306,9 @@ class Mailbox:
         self._looked_at: set[str] = set()
 
     def collect(self) -> list[Request]:
-        """New requests, oldest first; looked for at most four times a second, with one stat call when nothing came.
+        """Return new requests, oldest first. Looks at most four times a second, with one stat call if none came.
 
-        Each file is read once, and only some at a time: however many there are, the training goes on.
+        Each file is read once, and only so many at a time that they never hold up the training.
 
         Raises:
             OSError: the folder cannot be read.
@@ -336,20 +338,20 @@ class Mailbox:
 
 
 def place_of(environ: Mapping[str, str]) -> tuple[RunDir, int]:
-    """The run directory and the attempt that ``MPSTUI_RUN_DIR`` and ``MPSTUI_ATTEMPT`` name."""
+    """Return the run directory and the attempt that ``MPSTUI_RUN_DIR`` and ``MPSTUI_ATTEMPT`` name."""
     number = environ.get("MPSTUI_ATTEMPT", "1")
     return RunDir(Path(environ["MPSTUI_RUN_DIR"])), int(number) if number.isdigit() else 1
 
 
 _listens = 0
-"""The process that listens for requests for its stacks: not a fork of it."""
+"""Id of the process that ``listen_for_stacks`` was called in: a fork of it has another."""
 
 
 def listen_for_stacks(run: RunDir, attempt: int) -> None:
-    """Write every thread's stack to stderr on a signal, and say so in ``stack_signal``; once per process.
+    """Have every thread's stack written to stderr on a signal, and record that in ``stack_signal``; once per process.
 
-    faulthandler does it in C, even while Python waits in a call that never returns. Not done if the program uses the
-    signal itself.
+    faulthandler does this in C, even while Python is stuck in a call that never returns. If the program uses the signal
+    itself, it is left alone.
     """
     global _listens
     if _listens == os.getpid() or signal.getsignal(STACK_SIGNAL) is not signal.SIG_DFL:
@@ -364,7 +366,7 @@ def listen_for_stacks(run: RunDir, attempt: int) -> None:
 
 
 def read_process_memory() -> tuple[int | None, int | None]:
-    """Resident size and physical footprint of this process in bytes; None where the system does not tell.
+    """Return resident size and physical footprint of this process in bytes; None where the system does not tell.
 
     Linux has no footprint. Neither figure includes what a GPU driver holds outside the process.
     """
@@ -380,12 +382,12 @@ def read_process_memory() -> tuple[int | None, int | None]:
 
 
 def parse_statm(text: str, page_bytes: int) -> int | None:
-    """Resident bytes from ``/proc/PID/statm`` (proc(5): the second number counts resident pages)."""
+    """Return resident bytes from ``/proc/PID/statm`` (proc(5): the second number counts resident pages)."""
     fields = text.split()
     return int(fields[1]) * page_bytes if len(fields) > 1 else None
 
 
 def parse_rusage(buffer: bytes) -> tuple[int, int]:
-    """Resident size and physical footprint, in bytes, from a filled ``struct rusage_info_v0``."""
+    """Return resident size and physical footprint, in bytes, from a filled ``struct rusage_info_v0``."""
     counters = struct.unpack(_RUSAGE_FORMAT, buffer)
     return counters[6], counters[7]

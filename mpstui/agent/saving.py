@@ -1,4 +1,4 @@
-"""How a program saves: where to, and its own function that saves on request."""
+"""What a program saves and where, and its own function that saves on request."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Written:
         self._newest: CheckpointNote | None = None
         self._untold: dict[str, tuple[CheckpointNote, bool]] = {}
         self._files: dict[str, tuple[int, int, int]] = {}
-        """What identifies the file of each of these, whatever its name."""
+        """Inode, time and size of each file, to find it again under another name."""
         self._saved: dict[str, tuple[CheckpointNote, bool]] = {}
         self._copied: dict[str, str] = {}
-        """Copies that have not been reported, and what they were made of."""
+        """Copies that have not been reported, and the file that each is a copy of."""
 
     @property
     def newest(self) -> CheckpointNote | None:
-        """The last one, under its present name."""
+        """The checkpoint that was written last, under its current name."""
         self._follow()
         return self._newest
 
     def add(self, path: str, step: int | None, moment: float | None = None, *, weights_only: bool = False) -> None:
-        """One was written at ``moment`` (Unix seconds; now); ``weights_only``: without an optimizer's state."""
+        """Add one that was written at ``moment`` (Unix seconds; default: now), perhaps without an optimizer's state."""
         self._follow()
         path = os.path.abspath(path)  # noqa: PTH100
         self._newest = CheckpointNote(path, step, moment or time.time())
@@ -58,7 +58,7 @@ class Written:
             self._files[path] = file
 
     def after_copy(self, result: Any, src: Any, dst: Any, *args: Any, **kwargs: Any) -> None:
-        """After ``shutil.copyfile``: many programs make their best checkpoint so. The original stays the newest."""
+        """After ``shutil.copyfile``, with which many programs make their best checkpoint. The original stays newest."""
         path, place = path_of(src), path_of(dst)
         self._follow()
         note, weights_only = self._saved.get(os.path.abspath(path or ""), (None, False))  # noqa: PTH100
@@ -72,14 +72,14 @@ class Written:
         self._copied[place] = note.path
 
     def untold(self) -> list[tuple[CheckpointNote, dict[str, Any]]]:
-        """Checkpoints since the last call, the newest of each file, and what is said of it besides.
+        """Return the checkpoints since the last call, the newest of each file, with details where they apply.
 
-        It holds ``weights_only``, or is the ``copy_of`` another one.
+        These are ``weights_only``, and ``copy_of`` with the path of the original.
         """
         self._follow()
         for path, (note, weights_only) in list(self._untold.items()):
             for place in _names_of(path):
-                if place not in self._untold:  # linked to it, as some programs make their best checkpoint
+                if place not in self._untold:  # a link to it: some programs make their best checkpoint so
                     self._untold[place], self._copied[place] = (note._replace(path=place), weights_only), path
         found = []
         for path, (note, weights_only) in self._untold.items():
@@ -92,7 +92,7 @@ class Written:
         return found
 
     def _follow(self) -> None:
-        """Learn the new names of renamed files: many programs rename a checkpoint when it is complete."""
+        """Find out what files were renamed to: many programs rename a checkpoint when it is complete."""
         for path in [path for path, file in self._files.items() if _identity(path) != file]:
             place = _found_again(path, self._files.pop(path))
             if place is not None and self._newest is not None and self._newest.path == path:
@@ -114,19 +114,19 @@ def _identity(path: str) -> tuple[int, int, int] | None:
 
 
 def _is_backup(path: str, source: str) -> bool:
-    """Whether it is a copy that kept name and time of its source, as trackers keep one of what they are given."""
+    """Return whether a copy has the name and time of its source, like those that trackers keep for themselves."""
     copy, original = _identity(path), _identity(source)
     is_same = copy is not None and original is not None and copy[1:] == original[1:]
     return is_same and os.path.basename(path) == os.path.basename(source)  # noqa: PTH119
 
 
 def _found_again(path: str, file: tuple[int, int, int]) -> str | None:
-    """Where a file that was at ``path`` is now, in the same folder; of several names the first; None: it is gone."""
+    """Return the new path of a file that was at ``path``, in the same folder (the first of several); None if gone."""
     return next((place for place in _with_inode(path, file[0]) if _identity(place) == file), None)
 
 
 def _names_of(path: str) -> list[str]:
-    """The names that a file has in its folder: one, unless links to it were made there."""
+    """Return the paths that a file has in its folder: one, unless links to it were made there."""
     try:
         there = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -145,9 +145,9 @@ def _with_inode(path: str, inode: int) -> list[str]:
 
 
 def parts_saved(obj: Any) -> tuple[bool, bool]:
-    """Whether saved data holds a network's weights, and an optimizer's state: only names are looked at.
+    """Return whether saved data holds a network's weights, and whether an optimizer's state, judging by names alone.
 
-    None of the program's code runs for it: a configuration saved beside them may refuse names it does not know.
+    This runs none of the program's code: a configuration saved beside them may raise at a name it does not know.
     """
     weights = state = False
     for one in _parts(obj, 0):
@@ -174,13 +174,13 @@ def _has(obj: Any, name: str) -> bool:
 
 
 def hook() -> Callable[[], Any] | None:
-    """``def mpstui_save() -> path`` of the main script, to be called after a step; None if there is none."""
+    """Return ``def mpstui_save() -> path`` of the main script, to be called after a step; None if there is none."""
     found = getattr(sys.modules.get("__main__"), _HOOK, None)
     return found if callable(found) else None
 
 
 def saved(by: Callable[[], Any], step: int | None) -> tuple[bool, str]:
-    """Have the program save: whether it did, and a sentence that says so."""
+    """Have the program save; return whether it did, and a sentence that says so."""
     try:
         path = by()
     except Exception as error:  # noqa: BLE001 - a checkpoint that fails must not cost the training
@@ -189,16 +189,16 @@ def saved(by: Callable[[], Any], step: int | None) -> tuple[bool, str]:
 
 
 def path_of(file: Any) -> str | None:
-    """The path something is saved to; None for a buffer."""
+    """Return the path that something is saved to; None for a buffer."""
     name = file if isinstance(file, (str, os.PathLike)) else getattr(file, "name", None)
     return os.fspath(name) if isinstance(name, (str, os.PathLike)) else None
 
 
 def step_begun_from(environ: Mapping[str, str], loaded: Iterable[str] = ()) -> Optional[int]:
-    """The step of the checkpoint that this attempt goes on from; None if it is not on record.
+    """Return the step of the checkpoint that this attempt resumes from; None if it is not on record.
 
-    That is the one that mpstui started it from, else one that an earlier attempt told of and that was ``loaded``: the
-    events have its step. Of the checkpoint of another run that a branch begins with, the spec has it.
+    That is the checkpoint mpstui started it from, else one that was ``loaded`` and that an earlier attempt reported:
+    its step is in the events. For a branch, which begins with another run's checkpoint, it is in the spec.
     """
     if not environ.get("MPSTUI_RUN_DIR"):
         return None
@@ -208,7 +208,7 @@ def step_begun_from(environ: Mapping[str, str], loaded: Iterable[str] = ()) -> O
     for path in ([given] if given else []) + [*loaded]:
         told = checkpoints.last_told(run.events, path) or {}
         teller, step = heartbeat.integer(told.get("attempt")), heartbeat.integer(told.get("step"))
-        is_known = path == given or told.get("weights_only") is not True  # else nobody knows that it goes on from them
+        is_known = path == given or told.get("weights_only") is not True  # loading weights alone need not be a resume
         if teller is not None and teller < attempt and is_known:
             beat = heartbeat.read(run.attempt(teller).heartbeat())
             return None if beat is not None and beat.step_from == "process" else step

@@ -1,6 +1,6 @@
-"""What a program itself writes for TensorBoard: points of its run, at the step where the run is.
+"""Turns what a program itself writes for TensorBoard into points at the current step of its run.
 
-Tried with torch 2.13 and tensorboardX 2.6, never imported here. Frameworks that are read directly write it twice.
+Tried with torch 2.13 and tensorboardX 2.6, never imported here. Frameworks that are read directly are left out.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ _MOST_POINTS = 1000
 _MOST_NAMES = 500
 _SEEN_ANYWAY = frozenset(("lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
 _OTHER_NAMES = {"loss": "train/loss"}
-"""The agent's own samples are called so; where the values are the same, the reader makes one curve of both."""
+"""``loss`` is what the agent's own samples are called; if the values agree, the reader makes one curve of both."""
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _EVALUATIONS = frozenset(("val", "valid", "validation", "eval", "evaluation", "test", "dev"))
 _WORDS = re.compile(r"[^\W_]+")
 _TIMESTEPS = re.compile(r"(?:--)?(?:[\w-]+\.)*(?:total|num|n|max)[-_](?:env[-_])?timesteps(?:=(.*))?")
-"""``--total-timesteps 20000``: environment steps are counted if the program logs by such steps."""
+"""``--total-timesteps 20000``: if the program also logs by these, the steps of its environments are counted."""
 _FRAMES = re.compile(
     r"(?:--)?(?:[\w-]+\.)*"
     r"(?:(?:(?:total|num|n)[-_])?frames|(?:total|num|n|max)[-_]env[-_]steps)(?:=(.*))?"
 )
-"""The same in a program that acts in environments; elsewhere frames are those of a clip."""
+"""The same, but only in a program that acts in environments; elsewhere frames are those of a video."""
 
 
 class Scalars:
-    """Observes the writers of this process."""
+    """Watches the ``SummaryWriter`` objects of this process."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._names: set[str] = set()
         self._folders: dict[str, PurePath] = {}
-        """Where the program's writers write, by the path that it gave them."""
+        """The folders of the program's writers, by the path that they were given."""
         self._waiting: deque[tuple[Optional[int], dict[str, float]]] = deque(maxlen=_MOST_POINTS)
         self._step = self._before = 0
-        """The newest step that was written, and the one before it."""
+        """The newest step that was written, and the one before."""
         self._planned = 0
         self.acts = False
-        """The steps that the program counts are those of its environments."""
+        """Whether the program acts in environments, so that the steps it counts are theirs."""
 
     def before_reset(self, *args: Any, **kwargs: Any) -> None:
         """Before ``Env.reset`` of gymnasium: the main script may count its environments' steps."""
@@ -74,11 +74,11 @@ class Scalars:
             step = counted if counted is not None else step
         if name not in _SEEN_ANYWAY and (name in self._names or len(self._names) < _MOST_NAMES):
             self._names.add(name)
-            # The time of the point is that of the value: many wait for the next beat, and the pace is told by them.
+            # The time is that of the value, not of the next beat, which reports many: the pace is computed from it.
             self._waiting.append((step, {"time": time.time(), name: float(scalar_value)}))
 
     def _named(self, writer: Any, tag: str) -> str:
-        """``val/loss`` for the loss in ``run/val`` if another writer has written into ``run/train``: two curves."""
+        """Return ``val/loss`` for ``loss`` in ``run/val`` if another writer writes to ``run/train``, else the tag."""
         given = str(getattr(writer, "log_dir", None) or getattr(writer, "logdir", ""))
         if given not in self._folders and len(self._folders) < _MOST_NAMES:
             self._folders[given] = PurePath(given)
@@ -89,33 +89,33 @@ class Scalars:
         return f"{folder.name}/{tag}" if beside and _EVALUATIONS.isdisjoint(_WORDS.findall(tag.lower())) else tag
 
     def take(self) -> list[tuple[Optional[int], dict[str, float]]]:
-        """What was written since the last call, by step, each with its time (Unix seconds)."""
+        """Return what was written since the last call, by step, each with its time (Unix seconds)."""
         waiting, self._waiting = self._waiting, deque(maxlen=_MOST_POINTS)
         return list(waiting)
 
     @property
     def step(self) -> int:
-        """Steps of the environments that are done."""
+        """Environment steps done."""
         return max(self._step, _counted_by_script())
 
     def read(self) -> dict[str, Any]:
-        """Heartbeat fields of a program that counts the steps of its environments."""
+        """Return the heartbeat fields of a program that counts environment steps."""
         self._step = self.step
         planned = self._planned if self._planned > self._before else None
         if planned is not None and self._step > planned:
-            planned = self._step  # the last rollout goes beyond what was asked for
+            planned = self._step  # the last rollout exceeds it
         return {"step": self._step, "steps": planned, "points": self.take()}
 
 
 def _counted_by_script() -> int:
-    """Environment steps, if the main script counts them in a variable of such a name; 0: it does not."""
+    """Return the environment steps if the main script counts them in a variable of a known name, else 0."""
     names = vars(sys.modules["__main__"])
     counts = (names.get(name) for name in _COUNTS)
     return next((count for count in counts if type(count) is int and count > 0), 0)
 
 
 def _asked_timesteps(argv: list[str], *, frames: bool) -> int:
-    """How many environment steps the arguments ask for; 0: they do not say."""
+    """Return how many environment steps the arguments ask for; 0 if they do not say."""
     for place, word in enumerate(argv):
         found = _TIMESTEPS.fullmatch(word) or (_FRAMES.fullmatch(word) if frames else None)
         if found is not None:

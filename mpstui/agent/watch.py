@@ -1,6 +1,6 @@
 """The agent: watches the training of a program that does not know mpstui, from inside its process.
 
-Tensors are touched on the training thread only, since two threads on MPS end the process (pytorch#197805).
+Only the training thread touches tensors: on MPS, a second thread that does so crashes the process (pytorch#197805).
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .scalars import Scalars
 
 _LONGEST_COMPILATION_SECONDS = 1800.0
 _BLIND_SECONDS = 20.0
-"""How long backward passes may go on without an optimizer step before that is reported."""
+"""How long to watch backward passes without an optimizer step before reporting that."""
 _FEWEST_PASSES = 3
 _SHIPPED_REPORTER = "mpstui.agent.reporter"
 
 
 class Watch:
-    """Counts optimizer steps, remembers the last loss, writes a beat at most once a second, answers requests."""
+    """Counts optimizer steps, remembers the last loss, writes a heartbeat at most once a second, answers requests."""
 
     def __init__(
         self, torch: Any, environ: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
@@ -43,8 +43,9 @@ class Watch:
         self.passes = Passes(torch)
         self.steps = Steps(lambda loaded: saving.step_begun_from(environ, loaded))
         self.trainer: Callable[[], dict[str, Any]] | None = None
-        """What a framework's own loop reports, before what is seen from outside: heartbeat fields, new ``points`` by
-        step, ``logged_loss`` if none is seen, ``counts_behind``: whether its count lags behind the optimizer's."""
+        """Returns what a framework's own loop reports, which takes precedence over what the hooks see: heartbeat
+        fields, new ``points`` as (step, values), ``logged_loss`` in case no loss was seen, and ``counts_behind``: True
+        if its step count lags one behind the optimizer's."""
         self.scalars = Scalars(self)
         self._torch = torch
         self._environ = environ
@@ -57,18 +58,18 @@ class Watch:
         self._claim: int | None = None
         self._awake: Awake | None = None
         self._writing = _thread.RLock()
-        """Held by the one thread that reports: several may train, and another watches over long evaluations."""
+        """Held while reporting: several threads may train, and another one watches long evaluations."""
         self._device = "cpu"
         self.captured = CapturedSteps(self._stepped)
         self._phase = "train"
         self._worked_at = self._first_backward = 0.0
         self._saved_at = self._next_beat = self._next_look = float("-inf")
         self.written = saving.Written()
-        self.saves_folder = False  # what is being saved is part of a checkpoint
+        self.saves_folder = False  # the file being saved is part of a checkpoint folder
         self._newest_memory = MemoryReading()
         self._pace, self._points = Pace(), StepPoints()
         self.evaluating = Evaluating(self._pace, self.passes)
-        self._told = 0  # steps, by the newest beat
+        self._told = 0  # step count in the newest beat
 
     def before_backward(self, tensors: Any = None, *args: Any, **kwargs: Any) -> None:
         """Before ``torch.autograd.backward``."""
@@ -80,7 +81,7 @@ class Watch:
             self._go_on_without_steps()
 
     def after_step(self, optimizer: Any) -> None:
-        """Runs after every optimizer's step, on its thread."""
+        """After every optimizer's ``step``, on the same thread."""
         if self.is_off:
             return
         try:
@@ -107,7 +108,7 @@ class Watch:
         self._report()
 
     def _go_on_without_steps(self) -> None:
-        """Report backward passes alone: the program has an optimizer of its own, or one whose step is compiled."""
+        """Report although only backward passes are seen: the optimizer is not torch's, or its step is compiled."""
         if not self._trains:
             waits = self._worked_at - self._first_backward < _BLIND_SECONDS and self.trainer is None
             if (waits and self.steps.stand_still) or self.losses.backwards < _FEWEST_PASSES:
@@ -116,7 +117,7 @@ class Watch:
         self._report()
 
     def goes_on(self, device: str) -> None:
-        """A framework's loop goes on without a step of the optimizer: it gathers what it trains on, or gradients."""
+        """Note that a framework's loop works between optimizer steps: it collects samples or accumulates gradients."""
         self._worked()
         self._start(device)
         self._report()
@@ -137,7 +138,7 @@ class Watch:
         self._awake = Awake(self._stay_awake, BEAT_SECONDS)
 
     def _start(self, device: str) -> None:
-        """The training has begun: its next step may take as long as all before it, fetching and compiling included."""
+        """Report that training has begun; the next step may take as long as everything so far, compiling included."""
         with self._writing:
             if self._reporter is None:
                 self._begin()
@@ -159,7 +160,7 @@ class Watch:
         now = self._worked_at
         if self._reporter is None or (now < self._next_beat and now < self._next_look):
             return
-        if self._pid != os.getpid():  # a fork of a training: the parent keeps the heartbeat
+        if self._pid != os.getpid():  # we are a fork of the training: the heartbeat remains the parent's
             self.is_off = True
         elif self._writing.acquire(False):
             try:
@@ -175,18 +176,20 @@ class Watch:
                 self._writing.release()
 
     def _beat(self, now: float, phase: str = "train", seconds: float = 0.0, *, last: bool = False) -> None:
-        """Read the loss back (this waits for the device, hence once a second) and write beat and points.
+        """Read the loss back (which waits for the device, hence only once a second); write a heartbeat and points.
 
         Args:
             now: when the newest step was made.
-            phase: what begins after it, and after how many ``seconds`` of silence there is cause for concern.
+            phase: what begins after it.
+            seconds: how long that may be silent before there is cause for concern; 0: as long as training may.
+            last: the program is ending.
         """
         assert self._reporter is not None
         assert self._awake is not None
-        self._awake.start()  # a fork has ended it
+        self._awake.start()  # in case a fork ended it
         told = self.trainer() if self.trainer is not None else {}
         step = self.steps.count if not told else told["step"]
-        at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of a loss
+        at = (step or 0) + 1 if told.pop("counts_behind", 0) and phase == "train" and not last else step  # of the loss
         self._pace.beat(now, step or 0, self.passes.samples, trained=self._phase == "train")
         by_trainer = "loss" in told
         settled = (last or (self.steps.count or 0) - (self.steps.before or 0) != 1) and not by_trainer
@@ -226,7 +229,7 @@ class Watch:
                 self._points.hold(at, epoch, {**known, "loss": self.losses.read()[0]})
 
     def saved(self, note: CheckpointNote) -> None:
-        """A framework wrote a checkpoint that a training can resume from."""
+        """Note that a framework wrote a checkpoint that a training can resume from."""
         self.written.add(note.path, self.steps.count if note.step is None else note.step, note.time)
         if self._reporter is not None and not self._reporter.is_spoken_for():
             self._tell_of_checkpoints()
@@ -238,7 +241,7 @@ class Watch:
                 self._reporter.saved(note, **besides)
 
     def _worked(self) -> None:
-        """Note that it trains: there was a backward pass or a step."""
+        """Note that the program is training: it made a backward pass or a step."""
         now = self._monotonic()
         self.evaluating.trains(other_work=self._phase != "train")
         if self._phase != "train":
@@ -246,7 +249,7 @@ class Watch:
         self._worked_at = now
 
     def before_compilation(self, *args: Any, **kwargs: Any) -> None:
-        """Before ``torch.compile`` gets to work, which means a long silence, usually before the first step."""
+        """Before ``torch.compile`` starts to compile: a long silence, usually before the first step."""
         if self._reporter is None and self._torch.is_grad_enabled() and not self.is_off:
             self._begin()
         if self._thread == _thread.get_ident():
@@ -260,12 +263,12 @@ class Watch:
                 self._awake.start()
 
     def evaluates(self, *args: Any, **kwargs: Any) -> None:
-        """A framework begins an evaluation."""
+        """Note that a framework begins an evaluation."""
         self.before_eval()
         self._beat_on("eval", self._monotonic())
 
     def before_train(self, module: Any, mode: bool = True) -> None:
-        """Before ``Module.train``, of the model or a part of it: what is computed from now on is no evaluation."""
+        """Before ``Module.train``, of the model or a part of it: this ends an evaluation."""
         if mode and self.evaluating.since is not None:
             self.evaluating.ends(now := self._monotonic())
             if self._phase == "eval":
@@ -286,7 +289,7 @@ class Watch:
             self._beat_on("eval", now)
 
     def _beat_on(self, phase: str, now: float, seconds: float = 0.0) -> None:
-        """Write a beat while it computes without training: with no new numbers but those from before."""
+        """Write a heartbeat while the program does not train: its only new numbers are those of the steps before."""
         if self._reporter is None or (self._phase == phase and now < self._next_beat) or self._pid != os.getpid():
             return
         with self._writing:
@@ -294,7 +297,7 @@ class Watch:
                 return
             self._next_beat = now + BEAT_SECONDS
             ends = self._trains and self._phase == "train" and self._thread == _thread.get_ident()
-            if ends and phase in ("eval", "save"):  # perhaps for minutes: first report what was done before
+            if ends and phase in ("eval", "save"):  # perhaps for minutes: first report the steps before
                 self._beat(self._worked_at, phase, seconds)
             else:
                 step = self.steps.already if self.trainer is None and self._trains else None
@@ -302,7 +305,7 @@ class Watch:
                 self._reporter.beat(phase, now=True, expect_next_in=seconds or self._pace.patience, **known)
 
     def _stay_awake(self) -> None:
-        """On a thread of its own: keeps beating while an evaluation that has no loader, or is silent, moves on."""
+        """On the second thread: keep the heartbeat going during an evaluation that is silent or has no data loader."""
         now, worked_at = self._monotonic(), self._worked_at
         if self.is_off or self._awake is None or self._reporter is None or self._phase not in ("eval", "train"):
             return
@@ -316,15 +319,15 @@ class Watch:
                 finally:
                     self._writing.release()
                 if self._worked_at != worked_at and self.evaluating.since is None and self._phase != "save":
-                    with self._writing:  # a step came in the meantime: it takes precedence
+                    with self._writing:  # a step was made in the meantime: it takes precedence
                         self._phase = "train"
                         self._reporter.beat("train")
-        except Exception as error:  # noqa: BLE001 - a guest must not break the house
+        except Exception as error:  # noqa: BLE001 - as in after_step
             self.give_up(error)
 
     def _tell_last_steps(self, now: float) -> None:
-        """On the second thread: the steps since the last beat, if no more came for a moment. What comes between two may
-        take minutes, as the drawing of figures does; what has to be read from a tensor waits for it."""
+        """On the second thread: report the steps since the last heartbeat if no more came for a moment. The pause may
+        take minutes, as when the program draws figures. Numbers in tensors have to wait for the training thread."""
         told, rests = self.steps.already or 0, self._trains and now - self._worked_at >= BEAT_SECONDS
         if self._reporter is not None and self.trainer is None and rests and self._told < told:
             with self._writing:
@@ -347,7 +350,7 @@ class Watch:
         if not path or not trains or self._thread not in (0, _thread.get_ident()):
             return
         acts = self.trainer == self.scalars.read
-        alone = (self.trainer is None or acts) and not self.saves_folder  # else the whole checkpoint will be reported
+        alone = (self.trainer is None or acts) and not self.saves_folder  # else the whole checkpoint is reported later
         if alone and any(parts := saving.parts_saved(obj)):
             self.written.add(path, self.scalars.step if acts else self.steps.count, weights_only=not parts[1])
         self._saved_at = self._monotonic()
@@ -357,13 +360,13 @@ class Watch:
                 self._reporter.beat(self._phase, expect_next_in=self._pace.patience, checkpoint=self.written.newest)
 
     def _memory(self) -> MemoryReading:
-        """The device's counters; they touch no tensor."""
+        """Return the device's counters, which touch no tensor; on other threads, the last reading."""
         if self._thread == _thread.get_ident():
             self._newest_memory = device_memory(self._torch, self._device)
         return self._newest_memory
 
     def at_exit(self) -> None:
-        """Write the last beat: the newest numbers, and phase ``done`` unless an exception ended the program."""
+        """Write the last heartbeat: the newest numbers, and phase ``done`` unless an exception ended the program."""
         if self.is_off:
             return
         try:
@@ -377,13 +380,13 @@ class Watch:
                 if self._trains and _thread.get_ident() == self._thread:
                     self._beat(self._monotonic(), last=True)
                 self.is_off = True
-                if not hasattr(sys, "last_value"):  # an exception that nobody caught
+                if not hasattr(sys, "last_value"):  # it is set by an uncaught exception
                     self._reporter.beat("done", expect_next_in=0.0)
         except Exception:  # noqa: BLE001 - nobody can act on it any more, and a device may be gone
             self.is_off = True
 
     def give_up(self, error: Exception) -> None:
-        """A look has failed: this was the last one."""
+        """Switch off for good, because a hook has failed."""
         self.is_off = True
         if self._reporter is not None:
             self._reporter.disable(f"agent: {type(error).__name__}: {error}")

@@ -51,14 +51,14 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 class _Imports:
     """A finder that lets modules load as usual and then hands them to the agent.
 
-    Each is awaited until it is really loaded: many libraries first only ask whether it exists.
+    Until a module is really loaded it waits: many libraries first only ask whether one exists.
     """
 
     def __init__(self) -> None:
         self._finding: set[str] = set()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Ask the other finders for it, and add one call after its execution."""
+        """Ask the other finders for a module, and add a call after its execution."""
         if name not in _WATCHED or name in self._finding:  # another finder like ours asks all finders again
             return None
         self._finding.add(name)
@@ -85,7 +85,7 @@ class _Imports:
 
 
 _told_later: list[Any] = []
-"""Modules that the agent has not been given yet: it is loaded together with torch."""
+"""Modules that wait for the agent, which is loaded together with torch."""
 
 
 def _imported(module: Any) -> None:
@@ -102,7 +102,7 @@ def _imported(module: Any) -> None:
 
 
 def _load_agent() -> Any:
-    """The module ``agent.hooks``, as part of a package that holds ``wire`` and ``agent`` and nothing else."""
+    """Return the module ``agent.hooks``, as part of a package that holds ``wire`` and ``agent`` and nothing else."""
     import importlib
     import types
 
@@ -143,7 +143,7 @@ def _tell(text: str) -> None:
     number = os.environ.get("MPSTUI_ATTEMPT", "1")
     line = {"time": time.time(), "attempt": int(number) if number.isdigit() else 1, "event": "note", "text": text}
     path = os.path.join(os.environ.get("MPSTUI_RUN_DIR") or os.devnull, "events.jsonl")
-    with suppress(OSError, ValueError), open(path, "a", encoding="utf-8") as file:  # nobody listens
+    with suppress(OSError, ValueError), open(path, "a", encoding="utf-8") as file:  # there is nowhere else to say it
         file.write(json.dumps(line) + "\n")
 
 

@@ -1,6 +1,6 @@
 """Loaded when any Python starts with this folder on PYTHONPATH: loads the agent's boot, and steps aside.
 
-Any Python from 2.7 on may load it, so it is written in what all of them can read. The folder leaves ``sys.path``, and
+Any Python from 2.7 on may load it, so it uses only what all of them understand. The folder leaves ``sys.path``, and
 the name goes to the next ``sitecustomize``, which the Pythons of Homebrew and Debian have: it runs, fails or is
 missing as if this one were not there. Only folders after ours are searched, so that two such files do not loop.
 """
