@@ -1,7 +1,7 @@
 """Electric energy of a run and of its epochs, from measured watts, with the share of the time that was measured.
 
-Nothing is filled in: time counts only if the power at both ends of an interval is known and they are close together.
-What was measured is kept as counters in each point of the run's history, so that thinning the history loses none of it.
+Nothing is interpolated over gaps: an interval counts only if it is short and the power is known at both its ends. Each
+point of the run's history holds the counters so far, so that thinning the history loses none of the energy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 from .history import HistoryPoint
 
 Whose: TypeAlias = Literal["machine", "gpu"]
-"""Whose watts: the whole machine's, or the sum over its cards. The two are never mixed: their sum would be neither."""
+"""Whose watts: the whole machine's, or the sum over its cards. The two are never added to each other."""
 
 MAX_GAP_SECONDS = 30.0
 JOULES_PER_WATT_HOUR = 3600.0
-# An epoch counts as measured where at most this share of it was not, and its ends are known this well.
+# Shares of the time: how much of an interval may be unmeasured, and how uncertain the ends of a stretch may be.
 _MOST_UNMEASURED, _MOST_UNCERTAIN = 0.1, 0.2
 
 
@@ -26,8 +26,8 @@ _MOST_UNMEASURED, _MOST_UNCERTAIN = 0.1, 0.2
 class RunEnergy:
     """Measured energy of one run.
 
-    ``watt_hours`` is a lower bound where ``measured_fraction`` (of the time since the run was started) is below 1; both
-    are None if nothing was measured. ``epoch_watt_hours`` is the mean over the ``epochs`` that were measured whole.
+    ``watt_hours`` is a lower bound if ``measured_fraction`` (of the time since the run was started) is below 1.
+    ``epoch_watt_hours`` is the mean over the ``epochs`` that were measured whole; None if there were none.
     """
 
     whose: Whose
@@ -38,16 +38,16 @@ class RunEnergy:
 
 
 class EnergyMeter:
-    """Adds up power over time, by the trapezoidal rule, for the machine and for its cards."""
+    """Integrates power over time by the trapezoidal rule, for the machine and for its cards."""
 
     def __init__(self, last: HistoryPoint | None = None) -> None:
-        """Count on from the newest point of a history, None for a new one."""
+        """Continue from the newest point of a history; None begins a new one."""
         known = last.values if last else {}
         self._counters: dict[str, float] = {name: known.get(name, 0.0) for whose in _WHOSE for name in _names(whose)}
         self._before: dict[Whose, tuple[float, float]] = {}
 
     def add(self, time: float, watts: Mapping[Whose, float | None]) -> None:
-        """Power at ``time`` (Unix seconds); None where it is unknown."""
+        """Add the power at ``time`` (Unix seconds); None where it is unknown."""
         for whose, now in watts.items():
             before = self._before.pop(whose, None)
             if now is None:
@@ -60,14 +60,14 @@ class EnergyMeter:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Joules and measured seconds by name, without those that never moved."""
+        """Joules and measured seconds by name, without those that are still 0."""
         return {name: round(value, 1) for name, value in self._counters.items() if value > 0}
 
 
 def run_energy(points: Sequence[HistoryPoint], started: float | None) -> RunEnergy | None:
-    """The energy of a run from its history, in order of time; None if none was measured.
+    """Return the energy of a run from its history, in order of time; None if none was measured.
 
-    It is the whole machine's energy where that was ever measured, else that of its graphics cards.
+    It is the whole machine's energy if that was ever measured, else that of its graphics cards.
     """
     if not points:
         return None
@@ -95,14 +95,14 @@ def _names(whose: Whose) -> tuple[str, str]:
 
 
 def _whole_epochs(points: Sequence[HistoryPoint], whose: Whose) -> tuple[float, float]:
-    """Joules, and how many epochs they are of: from the first border to the last of each stretch without a hole.
+    """Return joules, and how many epochs they cover: from the first to the last border of each stretch without a gap.
 
-    A border is the first point of a new epoch. A hole is where time was not measured, the attempt changed or the epoch
-    fell.
+    A border is the first point of a new epoch. A gap is where time was not measured, the attempt changed or the epoch
+    went back.
     """
     total, measured = _names(whose)
     stretches: list[list[tuple[HistoryPoint, float]]] = [[]]
-    """Borders, and how many seconds before each the epoch may have begun."""
+    """The borders of each, and how many seconds before each border its epoch may have begun."""
     for before, after in pairwise(points):
         old, new, passed = before.values, after.values, after.time - before.time
         known = "epoch" in old and "epoch" in new and old.get("attempt") == new.get("attempt")

@@ -1,4 +1,4 @@
-"""Trends of noisy series that a few outliers cannot bend."""
+"""How near memory is to its limits, and when it will reach them: from trends that a few outliers cannot bend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import GpuSample, PressureLevel, SystemSample, TreeSample
 Point: TypeAlias = tuple[float, float]
 """Time in seconds and a value."""
 
-# Pairs grow with the square of the points: 60 points are 1770 pairs, well under a millisecond each way.
+# The number of pairs grows with the square: 60 points make 1770 pairs, well under a millisecond for either test.
 MAX_POINTS = 60
 # One-sided 1 % level of the normal distribution: a series without a trend is called growing once in a hundred times.
 _SIGNIFICANT_Z = 2.326
@@ -24,7 +24,7 @@ _FEWEST_POINTS = 8
 
 
 def thinned(points: Sequence[Point], most: int = MAX_POINTS) -> list[Point]:
-    """At most ``most`` of ``points``, evenly spread, first and last included."""
+    """Return at most ``most`` of ``points``, evenly spread, the first and the last included."""
     if len(points) <= most:
         return list(points)
     step = (len(points) - 1) / (most - 1)
@@ -32,7 +32,7 @@ def thinned(points: Sequence[Point], most: int = MAX_POINTS) -> list[Point]:
 
 
 def slope(points: Sequence[Point]) -> float | None:
-    """Theil-Sen slope per second: the median of the slopes between all pairs; None below eight points."""
+    """Return the Theil-Sen slope per second: the median slope between all pairs; None below eight points."""
     chosen = thinned(points)
     slopes = [(v1 - v0) / (t1 - t0) for (t0, v0), (t1, v1) in combinations(chosen, 2) if t1 > t0]
     return median(slopes) if len(chosen) >= _FEWEST_POINTS and slopes else None
@@ -45,7 +45,7 @@ def is_growing(points: Sequence[Point]) -> bool:
     if count < _FEWEST_POINTS:
         return False
     score, before = 0, list[float]()
-    for value in values:  # as of all pairs, how many rise less how many fall
+    for value in values:  # the score: pairs that rise minus pairs that fall
         place = bisect_left(before, value)
         score += place - (len(before) - bisect_right(before, value))
         before.insert(place, value)
@@ -54,7 +54,7 @@ def is_growing(points: Sequence[Point]) -> bool:
 
 
 def since_jump(points: Sequence[Point]) -> Sequence[Point]:
-    """What came behind the last eighth of them in which there was most of the gain: a jump does not foretell."""
+    """Return the points after the last jump (an eighth of them with over half of the gain): it predicts nothing."""
     while len(points) >= _FEWEST_POINTS:
         chosen = thinned(points)
         step = max(1, len(chosen) // 8)
@@ -76,14 +76,14 @@ LIMIT_WORDS: dict[Limit, str] = {
 SWAP_ALARM_BYTES = 2**30
 SWAP_ALARM_SECONDS = 60.0
 TIGHT_FRACTION = 0.9
-# A limit that is more than a day away at the present slope is not worth a warning.
+# A limit more than a day away at the current slope is not worth a warning.
 HORIZON_SECONDS = 24 * 3600.0
-# The trend is that of the last ten minutes: longer would average over an epoch's validation.
+# Trends cover the last ten minutes: longer ones would average over an epoch's validation.
 TREND_SECONDS = 600.0
-# A start allocates for a while, and what happened in a gap is unknown.
+# Memory grows for a while after a start, and what happened in a gap is unknown.
 LEAST_TREND_SECONDS = 120.0
 GAP_SECONDS = 60.0
-# Of the limit, within the trend: memory of a whole machine wanders by less without going anywhere.
+# As a fraction of the limit, over TREND_SECONDS: the memory of a whole machine fluctuates by less.
 LEAST_GAIN = 0.005
 
 
@@ -91,10 +91,10 @@ LEAST_GAIN = 0.005
 class MemoryPoint:
     """What was known at ``time`` (seconds), in bytes.
 
-    ``allocated`` and ``driver`` are the trainer's own allocator's. ``device_used`` is what counts against ``limit``
-    where that is more: on a card of its own the memory that all processes use. ``system_limit`` is the machine's
-    memory, or a tighter control group's. ``cpu_percent`` and ``gpu_percent`` say how busy the machine was, of several
-    cards the busiest.
+    ``allocated`` and ``driver`` come from the trainer's own allocator. ``device_used`` is what counts against ``limit``
+    if that is more: on a card with its own memory, what all processes use. ``system_limit`` is the machine's memory, or
+    the limit of a tighter control group. ``cpu_percent`` and ``gpu_percent`` say how busy the machine was (of several
+    cards, the busiest).
     """
 
     time: Moment
@@ -116,9 +116,9 @@ class Headroom:
     """Where the nearest limit is.
 
     ``used_fraction`` is 1 at the limit and may exceed it (MPS allows more than the recommended maximum).
-    ``seconds_to_limit`` is the time to whichever limit comes first at the present slope, None unless memory is really
-    growing and that limit is less than a day away. ``soonest`` names that limit: it need not be the nearest, which may
-    stand still. ``growth_bytes_per_second`` is that of the soonest, else of the nearest.
+    ``seconds_to_limit`` is the time to whichever limit is reached first at the current slope, None unless memory is
+    really growing and that limit is less than a day away. ``soonest`` names that limit: it need not be the nearest,
+    whose use may not grow. ``growth_bytes_per_second`` is for the soonest limit, else for the nearest.
     ``warnings`` are sentences for a person.
     """
 
@@ -145,9 +145,9 @@ def memory_point(
     heartbeat_memory: Mapping[str, int | None] | None = None,
     card: GpuSample | None = None,
 ) -> MemoryPoint:
-    """One point from what the machine, the trainer's processes and its heartbeat's ``memory`` say.
+    """Return one point from what the machine, the trainer's processes and its heartbeat's ``memory`` say.
 
-    ``card`` is the trainer's card where that has memory of its own: then all that is used of it counts.
+    ``card`` is the trainer's card: if it has memory of its own, all that is used of it counts.
     """
     reported = heartbeat_memory or {}
     own_memory = card is not None and card.memory_total_bytes is not None
@@ -166,9 +166,9 @@ def memory_point(
 
 
 def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | None:
-    """The nearest limit now, judged from ``points`` in order of time; None if no limit and its use are both known.
+    """Return the nearest limit, judged from ``points`` in order of time; None unless a limit and its use are known.
 
-    ``unified`` says that device and system share memory, so that the footprint counts against the device's limit.
+    ``unified``: device and system share memory, so that the footprint counts against the device's limit.
     """
     if not points:
         return None
@@ -207,7 +207,7 @@ def headroom(points: Sequence[MemoryPoint], unified: bool = True) -> Headroom | 
 
 
 def _watched(points: Sequence[MemoryPoint]) -> Sequence[MemoryPoint]:
-    """The newest of them, since the last gap."""
+    """Return the points since the last gap."""
     gaps = (
         place for place in range(len(points) - 1, 0, -1) if points[place].time - points[place - 1].time > GAP_SECONDS
     )

@@ -1,8 +1,8 @@
 """Telemetry of one run over time, bounded in a file.
 
-The file holds one JSON object a line, ``{"time": .., "gpu_percent": .., ...}``, with unknown quantities left out. Each
-point is one write to a descriptor opened for appending, so that two monitors can follow one run. A torn last line is
-passed over. Where the file outgrows its bound, its older part is thinned: a long run keeps its whole course, ever more
+The file holds one JSON object per line, ``{"time": .., "gpu_percent": .., ...}``, with unknown quantities left out.
+Each point is one write to a descriptor opened for appending, so that two monitors can follow one run. A torn last line
+is skipped. If the file outgrows its bound, its older part is thinned: a long run keeps its whole course, ever more
 coarsely.
 """
 
@@ -24,21 +24,21 @@ from .model import PressureLevel, Stretch, SystemSample, TreeSample
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """Quantities by name at ``time`` (Unix seconds); what is not in ``values`` was unknown."""
+    """Quantities by name at ``time`` (Unix seconds); those not in ``values`` were unknown."""
 
     time: float
     values: Mapping[str, float]
 
 
 class HistoryFile:
-    """Points of one run in one file. Telemetry is expendable: a full disk loses points and breaks nothing."""
+    """The points of one run, in one file. Telemetry is expendable: a full disk loses points and breaks nothing."""
 
     def __init__(self, path: Path, max_bytes: int = 4 * 2**20) -> None:
         self._path = path
         self._max_bytes = max_bytes
 
     def append(self, point: HistoryPoint) -> bool:
-        """Add ``point``; False if the disk did not take it."""
+        """Add ``point``; return False if it could not be written."""
         try:
             storage.append_line(self._path, _as_record(point))
             if self._path.stat().st_size > self._max_bytes:
@@ -48,7 +48,7 @@ class HistoryFile:
         return True
 
     def read(self) -> list[HistoryPoint]:
-        """All points in order of time; lines that are torn or foreign are passed over, a missing file is empty."""
+        """Return all points in order of time. Torn and foreign lines are skipped; a missing file is empty."""
         try:
             text = storage.read_text(self._path)
         except OSError:
@@ -67,7 +67,7 @@ class HistoryFile:
             try:
                 fcntl.flock(current, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return  # another monitor is at it
+                return  # another monitor is thinning it
             lines = (storage.dump(_as_record(point)) + "\n" for point in coarsened(self.read()))
             storage.write_bytes(self._path, "".join(lines).encode(), sync=False)
 
@@ -78,10 +78,10 @@ def _as_record(point: HistoryPoint) -> dict[str, float]:
 
 
 def coarsened(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
-    """About half of ``points``: the newest quarter whole, and of the rest the first in each of equal spans of time.
+    """Return about half of ``points``: the newest quarter, and of the rest the first in each of equal spans of time.
 
-    Done again and again this keeps the whole course at an even resolution; thinning by number instead would empty the
-    oldest part.
+    Repeated, this keeps the whole course at an even resolution; dropping every second point would empty the oldest
+    part.
     """
     quarter = len(points) // 4
     older, newest = points[: len(points) - quarter], points[len(points) - quarter :]
@@ -103,8 +103,8 @@ _HOT = frozenset({"heavy", "trapping", "sleeping"})
 
 
 def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> HistoryPoint:
-    """The known numbers of a sample by name: ``cpu_percent``, ``gpu0.busy_percent``, ``tree.rss_bytes`` and so on; with
-    where the trainer is, its memory, the pressure level and whether it is throttled."""
+    """Return the known numbers of a sample by name: ``cpu_percent``, ``gpu0.busy_percent``, ``tree.rss_bytes`` and so
+    on; with the trainer's step and epoch, its memory, the pressure level and whether the machine is throttled."""
     values = _known(system, "", SYSTEM_FIELDS)
     for gpu in system.gpus:
         values |= _known(gpu, f"gpu{gpu.index}.", GPU_FIELDS)
@@ -121,14 +121,14 @@ def run_point(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapsh
 
 
 def memory_now(system: SystemSample, tree: TreeSample | None, snapshot: RunSnapshot) -> MemoryPoint:
-    """What counts against each limit at this moment."""
-    # The trainer's card is known where only one can be meant; it says nothing about a run on the CPU.
+    """Return what counts against each memory limit now."""
+    # The trainer's card is known only if the machine has just one; it says nothing about a run on the CPU.
     own_card = system.gpus[0] if snapshot.numbers.device.type == "cuda" and len(system.gpus) == 1 else None
     return memory_point(system, tree, snapshot.numbers.memory._asdict(), own_card)
 
 
 def memory_then(point: HistoryPoint) -> MemoryPoint:
-    """What counted against each limit when a kept point was taken; see :func:`memory_now`."""
+    """Return what counted against each memory limit when a point was recorded; see :func:`memory_now`."""
     sizes = {name: _whole(point.values.get(f"memory.{name}")) for name in MEMORY_FIELDS}
     level = _whole(point.values.get("memory.pressure"))
     known = level is not None and 0 <= level < len(PRESSURE_LEVELS)
@@ -139,7 +139,7 @@ def memory_then(point: HistoryPoint) -> MemoryPoint:
 
 
 def is_unified(snapshot: RunSnapshot, system: SystemSample | None = None) -> bool:
-    """Whether device and system share memory: Apple's do, NVIDIA's where no card tells a total of its own (GB10)."""
+    """Return whether device and system share memory: Apple's do, NVIDIA's if no card gives its own total (GB10)."""
     if snapshot.numbers.device.type != "cuda":
         return True
     cards = system.gpus if system is not None else ()
@@ -147,7 +147,7 @@ def is_unified(snapshot: RunSnapshot, system: SystemSample | None = None) -> boo
 
 
 def is_throttled(system: SystemSample) -> bool | None:
-    """Whether the machine says that it is slowed down by heat or by its power supply; None where it says nothing."""
+    """Return whether the machine is slowed down by heat or by its power supply; None if it does not say."""
     cards = [gpu.is_throttled for gpu in system.gpus if gpu.is_throttled is not None]
     if system.thermal is None and not cards:
         return None
@@ -155,7 +155,7 @@ def is_throttled(system: SystemSample) -> bool | None:
 
 
 def throttled_stretches(points: Sequence[HistoryPoint]) -> tuple[Stretch, ...]:
-    """Steps during which the machine said that it was throttled."""
+    """Return the stretches of steps during which the machine said that it was throttled."""
     found: list[Stretch] = []
     open_since: float | None = None
     last = 0.0
@@ -172,7 +172,7 @@ def throttled_stretches(points: Sequence[HistoryPoint]) -> tuple[Stretch, ...]:
 
 
 def gpu_watts(system: SystemSample) -> float | None:
-    """The sum over all cards; None if one of them does not tell."""
+    """Return the power of all cards together; None if one of them does not report it."""
     known = [gpu.power_watts for gpu in system.gpus if gpu.power_watts is not None]
     return sum(known) if known and len(known) == len(system.gpus) else None
 
@@ -187,16 +187,16 @@ def _known(record: object, prefix: str, names: Sequence[str]) -> dict[str, float
 
 
 RECENT_SECONDS = 600.0
-"""Longer would average over an epoch's validation."""
+"""A longer span would average over an epoch's validation."""
 JUST_BEFORE_SECONDS = 30.0
 _AMOUNTS = ("memory.driver", "memory.allocated", "memory.footprint")
-"""What the trainer holds: on its device, else in all."""
+"""What the trainer holds: on its device, else in total."""
 
 
 def memory_growth(telemetry: Path, attempt: int) -> float | None:
-    """Bytes per second, over the last ten minutes that were recorded of an attempt; 0.0: it did not grow.
+    """Return bytes per second over the last ten recorded minutes of an attempt; 0.0 if memory did not grow.
 
-    Telemetry is recorded while a screen is open: None where there is too little of it to tell.
+    Telemetry is recorded only while a screen is open: None if there is too little of it to tell.
     """
     points = [point for point in HistoryFile(telemetry).read() if point.values.get("attempt") == attempt]
     courses: list[list[Point]] = [
@@ -209,7 +209,7 @@ def memory_growth(telemetry: Path, attempt: int) -> float | None:
 
 
 def machine_memory_used(telemetry: Path, attempt: int, ended: float) -> float | None:
-    """The share of the machine's memory in use when an attempt ended; None if nobody looked shortly before."""
+    """Return the share of the machine's memory in use when an attempt ended; None if not recorded shortly before."""
     points = [point for point in HistoryFile(telemetry).read() if point.values.get("attempt") == attempt]
     last = next((point for point in reversed(points) if point.time <= ended), None)
     if last is None or ended - last.time > JUST_BEFORE_SECONDS:

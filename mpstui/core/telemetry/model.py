@@ -1,8 +1,8 @@
 """What is known about the machine and about one trainer's processes at one moment.
 
 Every quantity may be None, which means unknown and never zero. ``reasons`` says why a field is unknown, ``provenance``
-names the source that gave a known one. Each field states beside its declaration the range, and the total, within which
-it makes sense: a reading outside them is refused by ``reading.sensible``, whichever source it came from.
+names the source that gave a known one. The metadata of each field give the range, and the total, within which a value
+makes sense: ``reading.sensible`` refuses any other, whichever source it came from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_SOURCE = "no source on this machine gives it"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The closed range that a quantity can sensibly have, and the unit used in the sentence that refuses it."""
+    """The closed range in which a quantity makes sense, and its unit in the sentence that refuses a value."""
 
     low: float
     high: float
@@ -45,8 +45,8 @@ CORES_PERCENT = {"limits": Limits(0, 10_000_000, "%")}
 class GpuSample:
     """One accelerator. ``index`` is the source's own order, which for NVIDIA is PCI order and not CUDA's.
 
-    Samples of several sources are one card where they name the same ``vendor`` (the source's own name where it names
-    none) and the same index, unless both know a ``uuid`` and these differ.
+    Samples of several sources are the same card if they have the same ``vendor`` (the source's name if it gives none)
+    and the same ``uuid``, or the same index where one of them gives no ``uuid``.
     ``busy_percent`` is the share of time in which anything ran, at whatever clock: it says busy, not fast.
     ``memory_used_bytes`` counts every process of the machine. Unified memory has no total of its own.
     """
@@ -67,7 +67,7 @@ class GpuSample:
     memory_clock_mhz: float | None = field(default=None, metadata=MEGAHERTZ)
     throttle_reasons: tuple[str, ...] | None = None
     is_throttled: bool | None = None
-    """Slowed down by heat or its power supply; a power cap is the normal state of a card under full load."""
+    """Slowed down by heat or its power supply, but not by a power cap, which is normal for a card under full load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,9 @@ class HostFacts:
     """The machine as a whole; a source fills in what it knows.
 
     ``memory_used_bytes`` on macOS is what Activity Monitor calls Memory Used, on Linux total minus available.
-    ``wired_limit_bytes`` is the ``iogpu.wired_limit_mb`` that a person has set; at its default it is unknown.
-    ``cpu_count`` counts what the system schedules on. ``power_watts`` is the whole machine's. ``cgroup_*`` hold where
-    the monitor's own control group has a limit.
+    ``wired_limit_bytes`` is the ``iogpu.wired_limit_mb`` that somebody has set; at its default it is unknown.
+    ``cpu_count`` counts logical cores. ``power_watts`` is that of the whole machine. ``cgroup_*`` are known where the
+    monitor's own control group has a limit.
     """
 
     chip: str | None = None
@@ -107,8 +107,8 @@ class HostFacts:
 class ProcessFacts:
     """One process. ``cpu_seconds`` and ``gpu_seconds`` are counters since its start.
 
-    ``identity`` stays the same while the process lives and differs where its id is used again. The time of creation
-    does not serve: it moves when the system's clock is set.
+    ``identity`` stays the same while the process lives, and differs if its id is reused. The creation time will not do:
+    it moves when the system's clock is set.
     """
 
     parent: int | None = None
@@ -124,31 +124,31 @@ class ProcessFacts:
 class SystemSample(HostFacts):
     """The machine at ``time`` (Unix seconds).
 
-    ``provenance`` and ``reasons`` are keyed by field name, for a GPU by ``"gpu0.busy_percent"``.
+    ``provenance`` and ``reasons`` are keyed by field name; a GPU's fields by ``"gpu0.busy_percent"`` and so on.
     """
 
     time: Moment
     gpus: tuple[GpuSample, ...] = ()
     host: str | None = None
-    """The machine, where it is another one."""
+    """The name of the machine, if it is another one."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def usable_memory_bytes(self) -> int | None:
-        """Memory that a process here can really get: the machine's, or the control group's where that is less."""
+        """Memory that a process here can really get: the machine's, or the control group's limit if that is less."""
         known = [size for size in (self.memory_total_bytes, self.cgroup_limit_bytes) if size is not None]
         return min(known) if known else None
 
     @property
     def memory_used_of_usable_bytes(self) -> int | None:
-        """What counts against :attr:`usable_memory_bytes`: the control group's use where its limit is the tighter."""
+        """What counts against :attr:`usable_memory_bytes`: the control group's use if its limit is the tighter one."""
         limit = self.cgroup_limit_bytes
         limited = limit is not None and limit == self.usable_memory_bytes
         return self.cgroup_used_bytes if limited else self.memory_used_bytes
 
     def why_unknown(self, name: str) -> str:
-        """Why field ``name`` (or ``gpu0.name``) is None, in words for a person."""
+        """Return why field ``name`` (or ``gpu0.name``) is None, in words for a person."""
         general = self.reasons.get("gpus", NO_SOURCE) if name.startswith("gpu") else NO_SOURCE
         return self.reasons.get(name, general)
 
@@ -157,9 +157,9 @@ class SystemSample(HostFacts):
 class TreeSample:
     """One trainer with all its descendants at ``time`` (Unix seconds).
 
-    ``rss_bytes`` counts shared pages once per process, so it is an upper bound where workers share data; on macOS it
-    misses GPU memory as well. ``footprint_bytes`` is additive and right: Activity Monitor's Memory on macOS, the
-    proportional set size with swap on Linux. ``cpu_percent`` is 100 per busy core. ``gpu_percent`` is the share of
+    ``rss_bytes`` counts shared pages once per process, so it is an upper bound if workers share data; on macOS it
+    misses GPU memory as well. ``footprint_bytes`` can be added up correctly: it is Activity Monitor's Memory on macOS,
+    the proportional set size with swap on Linux. ``cpu_percent`` is 100 per busy core. ``gpu_percent`` is the share of
     wall time in which the tree's work ran on the GPU.
     """
 
@@ -174,13 +174,13 @@ class TreeSample:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     def why_unknown(self, name: str) -> str:
-        """Why field ``name`` is None, in words for a person."""
+        """Return why field ``name`` is None, in words for a person."""
         return self.reasons.get(name, NO_SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Steps ``first`` to ``last``, in which a training went slower than it had gone before (or was throttled)."""
+    """Steps ``first`` to ``last``, in which a training was slower than before (or was throttled)."""
 
     first: float
     last: float

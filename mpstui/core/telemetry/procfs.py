@@ -1,4 +1,4 @@
-"""``psutil``; where a far machine has none, what of it is used here: from ``/proc``, or from ``ps``."""
+"""``psutil``, or the part of it that is used here, from ``/proc`` or ``ps``: another machine may not have it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ STATUS_ZOMBIE = "zombie"
 
 
 class Error(Exception):
-    """A process cannot be asked."""
+    """A process cannot be read."""
 
 
 class NoSuchProcess(Error):
-    """It is gone."""
+    """The process has ended."""
 
 
 class AccessDenied(Error):
-    """It is another user's."""
+    """The process is another user's."""
 
 
 class _Times(dict[str, float]):
@@ -55,26 +55,26 @@ class _Swap(NamedTuple):
 
 
 def pids() -> list[int]:
-    """Of every process that can be seen."""
+    """Return the ids of all processes that can be seen."""
     if _PROC.is_dir():
         return [int(name) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208
     return list(system_process_table().snapshot())
 
 
 def cpu_count() -> int | None:
-    """Logical cores."""
+    """Return the number of logical cores."""
     return os.cpu_count()
 
 
 def cpu_times() -> _Times:
-    """Seconds of all cores since the start of the machine, by what they were used for."""
+    """Return the seconds of all cores since the machine was booted, by what they were used for."""
     ticks = (_PROC / "stat").read_text().split("\n", 1)[0].split()[1:]
     hertz = os.sysconf("SC_CLK_TCK")
     return _Times({name: int(count) / hertz for name, count in zip(_COLUMNS, ticks, strict=False)})
 
 
 def virtual_memory() -> _Memory:
-    """Bytes there are, and those to be had without swapping."""
+    """Return the bytes of memory, and those available without swapping."""
     if _PROC.is_dir():
         known = _kilobytes(_PROC / "meminfo")
         return _Memory(known["MemTotal"] * 1024, known["MemAvailable"] * 1024)
@@ -85,7 +85,7 @@ def virtual_memory() -> _Memory:
 
 
 def swap_memory() -> _Swap:
-    """Bytes there are, and those in use."""
+    """Return the bytes of swap, and those in use."""
     known = _kilobytes(_PROC / "meminfo")
     return _Swap(known["SwapTotal"] * 1024, (known["SwapTotal"] - known["SwapFree"]) * 1024)
 
@@ -95,7 +95,7 @@ def _kilobytes(path: Path) -> dict[str, int]:
 
 
 class Process:
-    """One process, as psutil's class of this name shows it; without ``/proc`` nothing but its parent is known."""
+    """One process, like psutil's class of this name; without ``/proc`` only its parent and status are known."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

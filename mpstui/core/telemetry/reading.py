@@ -1,4 +1,4 @@
-"""Reads one source with its own pace, deadline and memory of failure, and refuses what makes no sense."""
+"""Reads one source at its own pace, with a deadline and growing pauses after failures; refuses senseless values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_BACKOFF_SECONDS = 60.0
 
 
 class Clock(Protocol):
-    """The module :mod:`time` is one."""
+    """What gives the time, such as the module :mod:`time`."""
 
     def time(self) -> float: ...
     def monotonic(self) -> float: ...
@@ -35,7 +35,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """How a source is doing, for a person: ``reason`` is empty while it answers, ``seconds`` is its last duration."""
+    """How a source is doing, for a person. ``reason`` is empty while it answers, ``seconds`` is how long it took."""
 
     name: str
     verified: bool
@@ -43,7 +43,7 @@ class SourceReport:
     seconds: float | None
     reason: str
     waits: bool = False
-    """Whether it has no value yet and will have one soon."""
+    """Whether it has no value yet, but will have one soon."""
     gives: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ class Reader:
         self._seconds: float | None = None
 
     def start(self, request: SourceRequest) -> None:
-        """Begin a reading if one is due; never a second one beside one that still hangs."""
+        """Begin a reading if one is due and none still hangs."""
         if self._call is not None or not self._due(request):
             return
         try:
@@ -72,7 +72,7 @@ class Reader:
             self._fail(error)
 
     def finish(self) -> None:
-        """Take the reading that was started, waiting for it until the source's deadline at most."""
+        """Take the reading that was started, waiting for it no longer than the source's timeout."""
         call = self._call
         if call is None:
             return
@@ -85,7 +85,7 @@ class Reader:
             self._fail(SourceError(f"no answer for {self.source.timeout_seconds:g} s"))
 
     def report(self) -> SourceReport:
-        """What is shown of this source elsewhere: its period, how long it takes, why it is silent."""
+        """Return what is shown of this source elsewhere: its period, how long it takes, why it is silent."""
         source = self.source
         return SourceReport(
             name=source.name,
@@ -149,7 +149,7 @@ class _Call:
 
 
 def checked(facts: Facts) -> Facts:
-    """``facts`` without the values that cannot be, each with its reason."""
+    """Return ``facts`` without the values that cannot be, and with the reason for each of these."""
     host, reasons = sensible(facts.host)
     gpus: list[GpuSample] = []
     for gpu in facts.gpus:
@@ -164,10 +164,10 @@ def checked(facts: Facts) -> Facts:
 
 
 def sensible(record: Record) -> tuple[Record, dict[str, str]]:
-    """``record`` without its senseless values, and the reason for each refused field: a busy share over 100 %, more
+    """Return ``record`` without its senseless values, and the reason for each of these: a busy share over 100 %, more
     memory used than there is, anything negative or NaN.
 
-    A refused value becomes None; none is ever clamped or repaired except for the last rounding error.
+    A refused value becomes None; none is ever clamped, but for a rounding error at 100 %.
     """
     values: dict[str, Any] = {spec.name: getattr(record, spec.name) for spec in fields(record) if spec.metadata}
     refused: dict[str, str] = {}

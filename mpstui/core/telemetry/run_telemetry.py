@@ -1,7 +1,7 @@
 """What telemetry knows of one run: its past from a bounded file, the present from samples, and what follows from both.
 
-The file belongs to whoever holds the lock beside it. A second screen on the same run reads it, keeps its own samples in
-memory and takes over when the first one has gone; nothing is written twice, and no energy is counted twice.
+Only the holder of the lock beside the file writes to it. A second screen on the same run reads it, keeps its own
+samples in memory and takes over when the first one has gone: nothing is written twice, no energy counted twice.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ RETRY_LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RunTelemetry:
-    """One run's memory up to now and what it foretells, its energy, and where it was throttled."""
+    """One run's memory up to now and its forecast, its energy, and where it was throttled."""
 
     memory: tuple[MemoryPoint, ...] = ()
-    """In order of time; the last is the newest."""
+    """In order of time, the newest last."""
     headroom: Headroom | None = None
     energy: RunEnergy | None = None
     throttled: tuple[Stretch, ...] = ()
@@ -46,13 +46,13 @@ class RunTelemetry:
 
 
 class TelemetryRecorder:
-    """Notes what is sampled while a run's processes live; afterwards it only recalls. For one thread.
+    """Records samples while a run's processes live; afterwards it only reads them back. For one thread.
 
-    Raises nothing: telemetry that cannot be kept is shown all the same.
+    Raises nothing: telemetry that cannot be recorded is still shown.
     """
 
     def __init__(self, snapshot: RunSnapshot) -> None:
-        # What mpstui did not start may lie in a folder of somebody else's: nothing is written there.
+        # A run that mpstui did not start may be in somebody else's folder: nothing is written there.
         self._run = RunDir(snapshot.dir) if snapshot.is_ours else None
         self._file = HistoryFile(self._run.telemetry, MAX_FILE_BYTES) if self._run is not None else None
         self._lock: int | None = None
@@ -66,11 +66,11 @@ class TelemetryRecorder:
 
     @property
     def writes(self) -> bool:
-        """Whether this one keeps the file."""
+        """Whether this recorder writes the file."""
         return self._lock is not None
 
     def poll(self, snapshot: RunSnapshot, system: SystemSample, tree: TreeSample | None) -> RunTelemetry:
-        """What is known of the run with this sample; of a run that has ended, from its past alone."""
+        """Return what is known of the run, including this sample; of a run that has ended, from its past alone."""
         if snapshot.state.active and (snapshot.pid is not None or snapshot.state is State.WATCHED):
             return self._note(snapshot, system, tree)
         if self._recalled is None:
@@ -79,7 +79,7 @@ class TelemetryRecorder:
         return self._recalled
 
     def close(self) -> None:
-        """Leave the file to another screen."""
+        """Release the lock, so that another screen may write the file."""
         if self._lock is not None:
             liveness.release(self._lock)
             self._lock = None
@@ -123,6 +123,6 @@ class TelemetryRecorder:
         try:
             self._lock = liveness.acquire(self._run.telemetry_lock)
         except OSError:
-            return  # a folder that cannot be written to, or a file system without locks: nothing is kept
+            return  # a read-only folder, or a file system without locks: nothing is recorded
         if self._lock is not None:
-            self._read()  # another screen may have written since
+            self._read()  # another screen may have written to it since

@@ -1,4 +1,4 @@
-"""Reads the machine when asked, never oftener than each source's own pace, and never raises."""
+"""Reads the machine when asked, each source no more often than its own pace, and never raises."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ Trees = Mapping[str, Sequence[int]]
 
 
 def default_sampler(host: Host | None = None, clock: Clock = time) -> Sampler:
-    """The sampler for this machine; close it when done."""
+    """Return a sampler for this machine; close it when done."""
     host = host or Host()
     return Sampler(sources_of(host), clock, processes=ProcessTable(), on_close=host.commands.close)
 
 
 def sources_of(host: Host) -> list[Source]:
-    """What can be read on ``host``, the preferred source first: ours by the modules' names, then other packages'."""
+    """Return the sources that can be read on ``host``, by rank; of equal rank, ours first, by module name."""
     names = sorted(module.name for module in pkgutil.iter_modules(sources.__path__))
     found = [source for name in names for source in import_module(f"{sources.__name__}.{name}").sources(host)]
     for module in plugin_modules(TELEMETRY_SOURCES):
         try:
             found += module.sources(host)
-        except Exception as error:  # noqa: BLE001 - another package's mistake must not take the telemetry away
+        except Exception as error:  # noqa: BLE001 - another package's bug must not stop all telemetry
             logging.getLogger(__name__).warning("the telemetry sources of %s cannot be made: %r", module, error)
     return sorted(found, key=lambda source: source.rank)
 
@@ -56,11 +56,11 @@ class Snapshot:
 
 
 class Sampler:
-    """Merges sources, the preferred one first.
+    """Merges what sources give; ``sources`` are in order of preference.
 
     ``sample`` may block for as long as the slowest source's timeout, so a screen calls it from a thread of its own;
     calls must not overlap. ``processes`` expands root processes into trees and is read before the other sources.
-    ``on_close`` ends what the sources share, such as their children.
+    ``on_close`` ends what the sources share, such as their child processes.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Sampler:
         self._on_close = on_close
 
     def sample(self, trees: Trees | None = None) -> Snapshot:
-        """What is known now about the machine and about each of ``trees``."""
+        """Return what is known now about the machine and about each of ``trees``."""
         roots = self._living_roots(trees or {})
         members = self._expand(SourceRequest(roots))
         request = SourceRequest(members)
@@ -91,11 +91,11 @@ class Sampler:
         return Snapshot(system=system, trees={key: self._tree(key, members) for key in trees or {}})
 
     def reports(self) -> tuple[SourceReport, ...]:
-        """How every source is doing, in order of preference."""
+        """Return how every source is doing, in order of preference."""
         return tuple(reader.report() for reader in self._all_readers())
 
     def close(self) -> None:
-        """End every child and give back what sources hold open; the sampler is of no use afterwards."""
+        """End every child process and release what sources hold open; the sampler cannot be used afterwards."""
         self._on_close()
         for reader in self._all_readers():
             with contextlib.suppress(Exception):  # a source that cannot close must not keep the monitor from ending
@@ -107,7 +107,7 @@ class Sampler:
         yield from self._readers
 
     def _living_roots(self, trees: Trees) -> dict[str, tuple[int, ...]]:
-        """Roots whose process id has not been given to another process since it was first seen."""
+        """Return the roots whose process id has not been reused by another process since it was first seen."""
         known = self._processes.latest.facts.processes if self._processes and self._processes.latest else {}
         self._identities = {key: self._identities.get(key, {}) for key in trees}
         living: dict[str, tuple[int, ...]] = {}
@@ -155,7 +155,7 @@ class Sampler:
 
 
 def merge(time: float, readings: Sequence[NamedFacts], silent: Mapping[str, str], numbers: GpuNumbers) -> SystemSample:
-    """One sample from ``readings``, the preferred source first; ``silent`` gives reasons by field of failed sources."""
+    """Merge ``readings``, the preferred source first; ``silent`` holds the reasons of failed sources by field."""
     readings = [(name, _numbered(name, facts, numbers)) for name, facts in readings]
     host, provenance = _first_known(HostFacts(), _HOST_FIELDS, [(name, facts.host) for name, facts in readings])
     host, refused = sensible(host)
@@ -166,7 +166,7 @@ def merge(time: float, readings: Sequence[NamedFacts], silent: Mapping[str, str]
         known["memory_available_bytes"] = "total minus used"
     gpus, gpu_provenance = _merge_gpus(readings)
     known |= gpu_provenance
-    # What a refusal says beats what a source says, and that beats silence.
+    # A refusal's reason beats a source's own, which beats that of a failed source.
     reasons = dict(silent)
     for _, facts in reversed(readings):
         reasons |= facts.reasons
@@ -196,7 +196,7 @@ def _first_known(
 class GpuNumbers:
     """Tells cards apart, and gives each a number that it keeps: its index, or the next free one.
 
-    Two vendors both begin to count at 0, and what one of them says must not be shown as the other's.
+    Each vendor counts its cards from 0, and what is known of one's must not be shown as the other's.
     """
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class GpuNumbers:
         self._numbers: list[int] = []
 
     def of(self, source: str, gpu: GpuSample) -> int:
-        """The number of the card that ``source`` describes."""
+        """Return the number of the card that ``source`` describes."""
         gpu = gpu if gpu.vendor else replace(gpu, vendor=source)
         for position, card in enumerate(self._cards):
             both_known = card.uuid and gpu.uuid
@@ -219,7 +219,7 @@ class GpuNumbers:
 
 
 def _numbered(source: str, facts: Facts, numbers: GpuNumbers) -> Facts:
-    """``facts`` with the numbers that cards have on this machine, in its reasons too."""
+    """Return ``facts`` with the numbers that the cards have on this machine, in its reasons too."""
     new = {gpu.index: numbers.of(source, gpu) for gpu in facts.gpus}
     if all(index == number for index, number in new.items()):
         return facts

@@ -1,8 +1,8 @@
-"""What a telemetry source is, and bounded calls of the system's own small programs.
+"""What a telemetry source is, and how the system's own programs are called with a time limit.
 
-A new source is a file in ``sources/`` and a test: modules there are discovered, and asked by their function
-``sources(host)`` for what they can read on this machine. Another package adds one by naming such a module under the
-entry point ``mpstui.telemetry_sources``.
+A new source is a file in ``sources/`` and a test: modules there are discovered, and their function ``sources(host)``
+returns what they can read on this machine. Another package adds one by naming such a module under the entry point
+``mpstui.telemetry_sources``.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ class NotYet(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """What is wanted of one reading: the processes of each watched tree, keyed as the caller named the tree."""
+    """What a reading is asked for: the processes of each watched tree, by the caller's key for that tree."""
 
     trees: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def pids(self) -> tuple[int, ...]:
-        """Every wanted process once."""
+        """Return every process that is asked for, once."""
         return tuple(dict.fromkeys(pid for members in self.trees.values() for pid in members))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """One reading of one source: what it knows, and the reason for each field it should know and does not.
+    """One reading of one source: what it knows, and the reason for each field that it should know but does not.
 
-    ``processes`` has an entry for each process that could be asked; one whose value is None was refused, one that is
-    absent has ended or is none of the source's business.
+    ``processes`` has an entry for each process that could be asked. A value of None in it was refused; a process that
+    is absent has ended, or does not concern the source.
     """
 
     host: HostFacts = field(default_factory=HostFacts)
@@ -54,13 +54,13 @@ class Facts:
 
 
 class Source:
-    """Something that can be read now and then.
+    """One place that readings come from, once every ``period_seconds``.
 
-    ``read`` runs in a thread of its own, may block up to ``timeout_seconds`` and may raise anything. It is never
+    ``read`` runs in a thread of its own, may block for up to ``timeout_seconds`` and may raise anything. It is never
     called again before it has returned. ``gives`` names the fields of SystemSample and TreeSample that it is there for
-    (``"gpus"`` for all of a card), so that its silence explains them. Of several sources that know a field the one with
-    the lowest ``rank`` wins. ``verified`` is False where no recording of the real thing has been parsed.
-    ``per_process`` sources are read only while trees are watched.
+    (``"gpus"`` for all of a card), so that a failure of it explains why they are unknown. If several sources know a
+    field, the one with the lowest ``rank`` wins. ``verified`` is False if no recording of the real thing has been
+    parsed. ``per_process`` sources are read only while trees are watched.
     """
 
     name = "unnamed"
@@ -72,15 +72,15 @@ class Source:
     per_process = False
 
     def read(self, request: SourceRequest) -> Facts:
-        """What it knows now; raises SourceError with a reason that a person can act on."""
+        """Return what it knows now; raise SourceError with a reason that a person can act on."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back what is held open."""
+        """Release what is held open."""
 
 
 RunCommand = Callable[[Sequence[str], float], str]
-"""Runs argv for at most this many seconds and gives its standard output; raises SourceError with the reason."""
+"""Runs argv for at most so many seconds and returns its standard output; raises SourceError with the reason."""
 
 # A bare SSH session may have any locale; the numbers and words we parse are those of C.
 _LOCALE = {"LANG": "C", "LC_ALL": "C"}
@@ -94,7 +94,7 @@ class ProgramSource(Source):
 
 
 class Commands:
-    """Starts children and knows those that still run, so that :meth:`close` leaves none behind."""
+    """Starts child processes and keeps track of them, so that :meth:`close` leaves none behind."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()
@@ -102,9 +102,9 @@ class Commands:
         self._closed = False
 
     def run(self, argv: Sequence[str], timeout_seconds: float) -> str:
-        """Standard output of ``argv``, which is killed after ``timeout_seconds``.
+        """Return the standard output of ``argv``, which is killed after ``timeout_seconds``.
 
-        Raises SourceError when the program is missing, fails, or does not answer in time.
+        Raises SourceError if the program is missing, fails, or does not answer in time.
         """
         child = self.start(argv)
         try:
@@ -120,7 +120,7 @@ class Commands:
         return output.decode("utf-8", "replace")
 
     def start(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start ``argv`` with its standard output piped; the caller reads it and calls :meth:`forget` at its end."""
+        """Start ``argv`` with its standard output piped; the caller reads that, and calls :meth:`forget` at the end."""
         with self._lock:
             if self._closed:
                 raise SourceError("telemetry is closed")
@@ -141,12 +141,12 @@ class Commands:
         return child
 
     def forget(self, child: subprocess.Popen[bytes]) -> None:
-        """The child has ended and was waited for."""
+        """Note that a child has ended and was waited for."""
         with self._lock:
             self._running.discard(child)
 
     def close(self) -> None:
-        """Kill what still runs and start nothing more."""
+        """Kill every child that still runs, and start no more."""
         with self._lock:
             self._closed = True
             running = tuple(self._running)
@@ -159,7 +159,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The machine that sources are made for: where its files are, and how its programs are found and called."""
+    """The machine that sources read: where its files are, and how its programs are found and called."""
 
     platform: str = sys.platform
     root: Path = Path("/")
@@ -168,5 +168,5 @@ class Host:
 
     @property
     def is_mac(self) -> bool:
-        """Everything else is taken for a Linux."""
+        """Whether it runs macOS; anything else is taken for Linux."""
         return self.platform == "darwin"

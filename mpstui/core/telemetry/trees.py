@@ -1,7 +1,7 @@
 """The processes of each watched tree with their resident memory and CPU time, through psutil.
 
-Only calls that need no debugger's rights are used: on macOS ``memory_full_info`` and ``memory_maps`` go through
-task_for_pid, are denied, and can hang for good (psutil#2885).
+Only calls that need no debugging rights are used: on macOS ``memory_full_info`` and ``memory_maps`` go through
+task_for_pid, are denied, and can hang forever (psutil#2885).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .source import Facts, Source, SourceRequest
 
 
 def descendants(parents: Mapping[int, int], roots: tuple[int, ...]) -> tuple[int, ...]:
-    """``roots`` that exist and everything below them, given each process's parent; every process once."""
+    """Return the ``roots`` that exist and all their descendants, given each process's parent; every process once."""
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         if pid != parent:  # the kernel's own process is its own parent on macOS
@@ -40,10 +40,10 @@ def _read_parent(pid: int) -> int | None:
 
 
 class ParentCache:
-    """The parent of every process on the machine, at the cost of those that are new.
+    """The parent of every process on the machine; only new processes are asked for theirs.
 
-    Asking for all of them takes 20 ms a time where 500 processes run. A parent changes only when it dies, which shows.
-    A process id that is used again between two readings does not, so that now and then all are asked.
+    Asking all takes 20 ms for 500 processes. A process gets another parent only when its parent dies, which shows. A
+    process id that is reused between two readings does not show, so now and then all are asked.
     """
 
     FULL_EVERY = 15
@@ -88,7 +88,7 @@ def _read_process(pid: int) -> ProcessFacts | None:
 
 
 class ProcessTable(Source):
-    """Expands the roots that a request names into trees; the two readers are the machine's process table."""
+    """Expands the roots in a request into trees, from the machine's process table."""
 
     name = "process table"
     gives = ("process_count", "rss_bytes", "cpu_percent")
@@ -114,8 +114,8 @@ _SHARES = {"cpu_percent": "cpu_seconds", "gpu_percent": "gpu_seconds"}
 
 
 class TreeReading(NamedTuple):
-    """What one source said about one tree: its members at that moment, the newest reading and the one before (None
-    where the tree was not watched yet)."""
+    """What one source said about one tree: its members at that moment, the newest reading and the one before (None if
+    the tree was not watched yet)."""
 
     source: Source
     members: Sequence[int]
@@ -124,7 +124,7 @@ class TreeReading(NamedTuple):
 
 
 def tree_sample(time: float, process_count: int | None, found: Iterable[TreeReading]) -> TreeSample:
-    """The tree at ``time``: the first of the readings that knows a field wins, and is named."""
+    """Return the tree at ``time``: each field from the first reading that knows it, with the name of its source."""
     values: dict[str, Any] = {}
     provenance: dict[str, str] = {}
     reasons: dict[str, str] = {}
@@ -144,9 +144,9 @@ def tree_sample(time: float, process_count: int | None, found: Iterable[TreeRead
 
 
 def _total(reading: TreeReading, amount: str) -> tuple[float | None, str]:
-    """The sum over the members that the source knows; None with a reason if it was refused one, or knows none.
+    """Return the sum over the members that the source knows; None with a reason if it knows none or was refused any.
 
-    A partial sum would look like less than there is, so there is none.
+    A partial sum is never returned, since it would look like less than there is.
     """
     processes = reading.latest.facts.processes
     values = [getattr(processes[pid], amount) for pid in reading.members if pid in processes]
@@ -159,10 +159,10 @@ def _total(reading: TreeReading, amount: str) -> tuple[float | None, str]:
 
 
 def _share(reading: TreeReading, counter: str) -> tuple[float | None, str]:
-    """Growth of ``counter`` over the tree as percent of the time between two readings.
+    """Return the growth of ``counter`` over the tree in percent of the time between two readings; None with a reason.
 
-    A process born in between counts whole; one that ended in between is lost. A falling counter means that part of it
-    vanished with its owner, and then nothing is known about this interval.
+    A process started in between counts in full; one that ended in between is lost. A falling counter means that part of
+    it vanished with its owner: then nothing is known about this interval.
     """
     latest, previous = reading.latest, reading.previous
     if previous is None or latest.monotonic <= previous.monotonic:

@@ -1,1 +1,1 @@
-"""One file a telemetry source: a pure parser and the thin call around it."""
+"""The telemetry sources, one file each: a pure parser and a thin call around it."""

@@ -1,7 +1,7 @@
-"""The memory and CPU limits that the monitor's own control group sets, versions 1 and 2.
+"""The memory and CPU limits of the monitor's own control group, versions 1 and 2.
 
 A limit anywhere up the tree counts, so all ancestors are read and the tightest wins. Inside a container the path in
-``/proc/self/cgroup`` may be the host's and not exist below the mount; the mount's top is the container's group then.
+``/proc/self/cgroup`` may be the host's and not exist below the mount; then the container's group is the mount's top.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from pathlib import Path
 from ..model import HostFacts
 from ..source import Facts, Host, Source, SourceError, SourceRequest
 
-# Version 1 says "no limit" with the largest multiple of the page size below 2**63.
+# Version 1 expresses "no limit" by the largest multiple of the page size below 2**63.
 _UNLIMITED_BYTES = 2**60
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a version keeps a controller, and what it calls its files."""
+    """Where a version mounts the memory controller, and what it calls its files."""
 
     mount: str
     memory_limit: str
@@ -32,7 +32,7 @@ _V1 = Layout("sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_b
 
 
 def parse_membership(text: str) -> dict[str, str]:
-    """Path of the group by controller from ``/proc/PID/cgroup``; version 2 is under the empty name."""
+    """Return the path of the group by controller, from ``/proc/PID/cgroup``; version 2 has the empty name."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
         _, _, rest = line.partition(":")
@@ -43,14 +43,14 @@ def parse_membership(text: str) -> dict[str, str]:
 
 
 def parse_limit(text: str) -> int | None:
-    """Bytes, or None for ``max``, for version 1's huge number and for anything unreadable."""
+    """Return bytes, or None for ``max``, for version 1's huge number and for anything unreadable."""
     word = text.strip()
     limit = int(word) if word.isascii() and word.isdigit() else None
     return limit if limit is not None and 0 < limit < _UNLIMITED_BYTES else None
 
 
 def parse_cpu_max(text: str) -> float | None:
-    """Cores from a quota and a period in microseconds, as in version 2's ``cpu.max``; None for no limit."""
+    """Return cores from a quota and a period in microseconds, as in version 2's ``cpu.max``; None for no limit."""
     words = text.split()
     if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
         return None
@@ -113,7 +113,7 @@ class ControlGroup(Source):
 
 
 def _used(group: Path, layout: Layout) -> int | None:
-    """Usage without the file cache that the kernel drops before it kills: what ``docker stats`` shows too."""
+    """Return the usage without the file cache that the kernel drops before it kills, as ``docker stats`` shows it."""
     usage = parse_limit(_text(group / layout.memory_used))
     if usage is None:
         return None
@@ -125,7 +125,7 @@ def _used(group: Path, layout: Layout) -> int | None:
 
 
 def _text(path: Path) -> str:
-    """The file's text; a file that this kernel or this group lacks reads as empty, which means no limit."""
+    """Return the file's text; empty, which means no limit, if this kernel or this group has no such file."""
     try:
         return path.read_text()
     except OSError:

@@ -12,7 +12,7 @@ _NAME = re.compile(r"^(?:model name|cpu)[ \t]*:\s*(\S.*?)\s*\n", re.MULTILINE | 
 
 
 def parse(text: str) -> str | None:
-    """The first processor's name, or None."""
+    """Return the first processor's name, or None."""
     found = _NAME.search(text)
     return found[1] if found else None
 

@@ -11,15 +11,15 @@ from ..procfs import psutil
 from ..source import Facts, Host, Source, SourceRequest
 
 CpuTimes = Mapping[str, float]
-# Guest time is counted inside user time already, and waiting for a disk is idling.
+# Guest time is already part of user time, and waiting for a disk is idle time.
 _COUNTED_TWICE = frozenset({"guest", "guest_nice"})
 _IDLE = frozenset({"idle", "iowait"})
 
 
 def busy_percent(before: CpuTimes, after: CpuTimes) -> float | None:
-    """Share of all cores' time that was not idle between two readings; None if no time passed.
+    """Return the percentage of all cores' time that was not idle between two readings; None if no time passed.
 
-    A counter that falls (it happens when a core is taken away) contributes nothing.
+    A counter that falls, as happens when a core is taken offline, contributes nothing.
     """
     passed = {name: max(0.0, after[name] - before[name]) for name in after.keys() & before.keys() - _COUNTED_TWICE}
     total = sum(passed.values())
@@ -32,9 +32,9 @@ def sources(host: Host) -> list[Source]:
 
 
 class HostCpu(Source):
-    """CPU share since the last reading.
+    """CPU use since the last reading.
 
-    ``psutil.cpu_percent`` keeps its last reading per calling thread and would answer 0.0 to each new thread.
+    ``psutil.cpu_percent`` keeps its last reading per calling thread and would return 0.0 in each new thread.
     """
 
     name = "psutil cpu"
@@ -52,7 +52,7 @@ class HostCpu(Source):
 
 
 class HostMemory(Source):
-    """Linux memory; used is what is not available, so that caches that can be dropped do not count."""
+    """Memory on Linux; used is total minus available, so that caches that can be dropped do not count."""
 
     name = "psutil memory"
     gives = ("memory_total_bytes", "memory_used_bytes", "memory_available_bytes", "swap_used_bytes")

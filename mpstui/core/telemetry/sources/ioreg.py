@@ -19,7 +19,7 @@ _JSON = {"=": ":", "(": "[", ")": "]", "Yes": "true", "No": "false"}
 
 
 def nodes(text: str, wanted: frozenset[str]) -> Iterator[dict[str, Any]]:
-    """The ``wanted`` properties of each node, in order; a property that cannot be read or was cut short is left out.
+    """Yield the ``wanted`` properties of each node, in order; properties that are malformed or cut short are left out.
 
     Only wanted lines are parsed: the report legend alone is 43 KB and repeats the names of the counters.
     """
@@ -38,7 +38,7 @@ def nodes(text: str, wanted: frozenset[str]) -> Iterator[dict[str, Any]]:
 
 
 def parse_value(text: str) -> Any:
-    """The value that ``text`` spells, or None if it is cut short or malformed. Data becomes text: ``<"AMD Radeon">``,
+    """Return the value in ``text``, or None if it is malformed or cut short. Data becomes text: ``<"AMD Radeon">``,
     ``<414d44>``."""
 
     def as_json(item: re.Match[str]) -> str:
@@ -60,9 +60,9 @@ _NO_STATISTICS = "the GPU driver reports no performance statistics"
 
 
 def parse_gpus(text: str) -> tuple[GpuSample, ...]:
-    """The GPUs in ``ioreg`` text that report statistics, the busiest first; empty where nothing matched.
+    """Return the GPUs in ``ioreg`` text that report statistics, the busiest first; may be empty.
 
-    Intel's driver can report more than 100 % (github.com/exelban/stats/issues/649): that is shown as 100.
+    Intel's driver can report more than 100 % (github.com/exelban/stats/issues/649): that becomes 100.
     """
     samples = [
         GpuSample(
@@ -117,7 +117,7 @@ _CREATOR = re.compile(r"pid (\d+),")
 
 
 def parse_gpu_seconds(text: str) -> dict[int, float]:
-    """Cumulative GPU seconds of each process id; a node without a creator or without usage counts for nobody."""
+    """Return the cumulative GPU seconds by process id; nodes without a creator or without usage are skipped."""
     seconds: dict[int, float] = {}
     for node in nodes(text, _CLIENT_KEYS):
         creator = _CREATOR.match(str(node.get("IOUserClientCreator", "")))
@@ -133,7 +133,7 @@ def parse_gpu_seconds(text: str) -> dict[int, float]:
 
 
 class IoregClients(ProgramSource):
-    """Built to the documented shape: no whole recording of these nodes was at hand."""
+    """Built to the documented format: no complete recording of these nodes was at hand."""
 
     name = "ioreg AGXDeviceUserClient"
     gives = ("gpu_percent",)

@@ -1,11 +1,12 @@
-"""Watts, temperatures and GPU clock of Apple Silicon from ``macmon pipe``, where that program is installed.
+"""Watts, temperatures and GPU clock of Apple silicon from ``macmon pipe``, if that program is installed.
 
-One JSON object a line; the first comes after one interval. Field names by version: ``gpu_usage`` [MHz, ratio] since
-0.4 is scaled by clock and is no busy share; ``gpu_active_ratio`` since 0.8.0 is, comparable with ioreg's. Ratios are
-0 to 1. A temperature, clock, size of used memory, ``sys_power`` or ``cpu_power`` of 0 means that it could not be read
-(a chip newer than this macmon), and without the CPU's power the GPU's 0 says nothing either; beside it that is a GPU
-which sleeps. Now and then one line tells an absurd power: more than a Mac can draw is no reading. ``macmon serve``
-listens on all interfaces and is never started.
+It prints one JSON object per line, the first after one interval. ``gpu_usage`` [MHz, ratio], since 0.4, is scaled by
+clock and is not a busy share; ``gpu_active_ratio``, since 0.8.0, is one, comparable with ioreg's. Ratios are 0 to 1.
+
+A temperature, clock, size of used memory, ``sys_power`` or ``cpu_power`` of 0 could not be read (the chip is newer than
+this macmon). A ``gpu_power`` of 0 is a sleeping GPU if the CPU's power is known, else it could not be read either. Now
+and then a line gives an absurd power: more than a Mac can draw is discarded. ``macmon serve`` listens on all interfaces
+and is never started.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MOST_WATTS = 500.0
 
 
 def parse_line(line: str) -> Facts | None:
-    """One line of the pipe, or None if it is cut short or no JSON object."""
+    """Return what one line of the pipe says, or None if it is cut short or not a JSON object."""
     try:
         record = json.loads(line)
     except ValueError:
@@ -39,9 +40,9 @@ def sources(host: Host) -> list[Source]:
 
 
 class Macmon(Source):
-    """One long-lived child, killed on close. It blocks on its own pipe while nobody reads, and costs nothing then.
+    """One long-lived child process, killed on close. While nobody reads it blocks on its pipe, and costs nothing.
 
-    Where the program is not installed it says so. What others tell too is better taken from them, hence the rank.
+    If the program is not installed, that is the reason given. Other sources are preferred, hence the rank.
     """
 
     name = "macmon"

@@ -1,7 +1,7 @@
 """NVIDIA GPUs through NVML (the ``nvidia-ml-py`` binding, imported as ``pynvml`` when first read).
 
-Any single call may be unsupported on a card, a partition or a driver, and only its own field becomes unknown then.
-Function names without ``_v2`` are used throughout: the binding picks what the driver has. The busy share is that of
+Any single call may be unsupported on a card, a partition or a driver; then only its own field becomes unknown.
+Function names without ``_v2`` are used throughout: the binding picks what the driver has. The busy share is the part of
 the driver's last sampling period in which any kernel ran. Old bindings return names as bytes.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from ..model import GpuSample, ProcessFacts
 from ..source import Facts, Host, Source, SourceError, SourceRequest
 
-# nvml.h, nvmlClocksEventReasons: bits that mean the card runs slower than it could, in the order of how much it hurts.
+# nvml.h, nvmlClocksEventReasons: bits that mean that the card runs slower than it could, the most harmful first.
 _THROTTLE_BITS = (
     (0x40, "hardware thermal slowdown"),
     (0x80, "hardware power brake"),
@@ -27,7 +27,7 @@ _NO_VALUE = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
 
 
 _DRIVER = ("proc/driver/nvidia", "dev/nvidiactl", "dev/dxg")
-"""What an NVIDIA driver puts there; the last one is that of Windows, seen from its Linux."""
+"""Files that an NVIDIA driver creates; the last one is for Windows's driver, seen from WSL."""
 
 
 def sources(host: Host) -> list[Source]:
@@ -38,7 +38,7 @@ def sources(host: Host) -> list[Source]:
 
 
 class Nvml(Source):
-    """Every card, and the GPU memory of each watched process; a lost card can hang the driver, hence the timeout."""
+    """Every card, and the GPU memory of each watched process. A lost card can hang the driver."""
 
     name = "NVML"
     gives = ("gpus", "gpu_memory_bytes")
@@ -59,7 +59,7 @@ class Nvml(Source):
         return Facts(gpus=gpus, processes=_processes(nvml, tuple(handles.values()), request, reasons), reasons=reasons)
 
     def _handles(self, nvml: Any, reasons: dict[str, str]) -> dict[int, Any]:
-        """The cards that answer, by index: one that fell off the bus does not hide the others."""
+        """Return the cards that answer, by index: one that fell off the bus does not hide the others."""
         handles: dict[int, Any] = {}
         try:
             for index in range(nvml.nvmlDeviceGetCount()):
@@ -81,7 +81,7 @@ class Nvml(Source):
             try:
                 nvml.nvmlShutdown()
             except nvml.NVMLError:
-                return  # it was not up any more
+                return  # it was shut down already
 
     def _ready(self) -> Any:
         if self._nvml is None:
@@ -100,7 +100,7 @@ class Nvml(Source):
 
 
 class _Card:
-    """The calls for one card, each of which may fail alone."""
+    """The calls for one card, each of which may fail by itself."""
 
     def __init__(self, nvml: Any, handle: Any, index: int, reasons: dict[str, str]) -> None:
         self._nvml = nvml
@@ -135,7 +135,7 @@ class _Card:
         )
 
     def _memory(self) -> Any:
-        """What the card's own memory holds; None of one that shares the host's, which refuses or tells zeros."""
+        """Return the use of the card's own memory; None if it shares the host's, and so refuses or returns zeros."""
         names = ("memory_used_bytes", "memory_total_bytes")
         memory = self._ask("nvmlDeviceGetMemoryInfo", *names)
         if memory is None or memory.total:
@@ -150,7 +150,7 @@ class _Card:
         try:
             return getattr(self._nvml, function)(self._handle, *arguments)
         except (self._nvml.NVMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
-            # Beside the driver's own refusals: a binding of another age, a name that is no text.
+            # Besides the driver's own refusals: a binding of another version, a name that is not text.
             self._refuse(function, error, names)
             return None
 
@@ -158,7 +158,7 @@ class _Card:
 def _processes(
     nvml: Any, handles: Sequence[Any], request: SourceRequest, reasons: dict[str, str]
 ) -> Mapping[int, ProcessFacts]:
-    """GPU memory by process id, summed over the cards; in a container the driver's ids may be another namespace's."""
+    """Return GPU memory by process id, summed over cards; in a container the driver may use another PID namespace."""
     wanted = frozenset(request.pids())
     used: dict[int, int | None] = {}
     for handle in handles if wanted else ():

@@ -1,8 +1,8 @@
 """Memory pressure of a Linux machine: the kernel's pressure stall information (PSI).
 
 ``some`` is the share of the last 10 seconds in which at least one task waited for memory, ``full`` that in which all
-of them did. The two thresholds are our own: a tenth of the time lost is felt, a fifth lost by everyone at once is
-thrashing (systemd-oomd kills at 60 % held for 30 s).
+of them did. The two thresholds are our own: losing a tenth of the time is noticeable, all tasks losing a fifth at once
+is thrashing (systemd-oomd kills at 60 % held for 30 s).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ..source import Facts, Host, Source, SourceError, SourceRequest
 
 WARN_SOME_PERCENT = 10.0
 CRITICAL_FULL_PERCENT = 20.0
-_LINE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?) ", re.MULTILINE)  # one without the blank was cut short
+_LINE = re.compile(r"^(some|full) avg10=(\d+(?:\.\d+)?) ", re.MULTILINE)  # without the blank it was cut short
 
 
 def parse(text: str) -> tuple[PressureLevel | None, float | None]:
-    """The level and the ``some`` share of the last 10 seconds in percent; None for what is missing."""
+    """Return the level and the ``some`` share of the last 10 seconds in percent; None for what is missing."""
     shares = {word: float(share) for word, share in _LINE.findall(text)}
     some, full = shares.get("some"), shares.get("full", 0.0)
     if some is None:

@@ -18,11 +18,11 @@ _V4 = struct.Struct("=16x35Q")
 _FOOTPRINT = 7
 
 ReadRusage = Callable[[int], bytes]
-"""The raw structure of a process; raises ProcessLookupError or PermissionError."""
+"""Returns the raw structure of a process; raises ProcessLookupError or PermissionError."""
 
 
 def footprint_of(raw: bytes) -> int | None:
-    """The footprint in bytes in a raw ``rusage_info_v4``, or None if it is shorter than that."""
+    """Return the footprint in bytes from a raw ``rusage_info_v4``, or None if that is cut short."""
     return _V4.unpack_from(raw)[_FOOTPRINT] if len(raw) >= _V4.size else None
 
 
@@ -59,7 +59,7 @@ class Footprint(Source):
 
 
 def _load_libproc() -> ReadRusage:
-    import ctypes  # for Macs alone: some 5 ms
+    import ctypes  # takes some 5 ms, and is for Macs only
 
     try:
         library = ctypes.CDLL("/usr/lib/libproc.dylib", use_errno=True)

@@ -1,8 +1,8 @@
-"""Memory of a Linux process that can be added up over a tree: proportional set size plus swap.
+"""Memory of a Linux process that can be summed over a tree: proportional set size plus swap.
 
 From ``/proc/PID/smaps_rollup`` (proc_pid_smaps in proc(5)). A page shared by n processes counts 1/n in each, so data
-that forked workers share is counted once. The kernel walks the page tables for it, which takes longer the more
-memory is mapped: it is asked seldom, and not at all for processes beyond a bound.
+that forked workers share is counted once. The kernel walks the page tables for it, which takes longer the more memory
+is mapped: it is read seldom, and not at all for very large processes.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from pathlib import Path
 from ..model import ProcessFacts
 from ..source import Facts, Host, Source, SourceRequest
 
-# Roughly 0.1 s of page table walk at 4 KiB pages: longer would be felt by an allocation in the training.
+# Roughly 0.1 s of page table walk at 4 KiB pages: longer would hold up allocations in the training.
 MAX_RESIDENT_BYTES = 64 * 2**30
 _STATM = re.compile(r"\d+ (\d+) ")
 _LINE = re.compile(r"^(Rss|Pss|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 
 
 def parse(text: str) -> int | None:
-    """Proportional bytes in memory and in swap, or None where the kernel reports no ``Pss``."""
+    """Return the proportional bytes in memory and in swap, or None if the kernel reports no ``Pss``."""
     kilobytes = {name: int(value) for name, value in _LINE.findall(text)}
     return (kilobytes["Pss"] + kilobytes.get("SwapPss", 0)) * 1024 if "Pss" in kilobytes else None
 
 
 def parse_resident(text: str, page_bytes: int) -> int | None:
-    """Resident bytes from ``/proc/PID/statm``, whose second figure is in pages."""
+    """Return the resident bytes from ``/proc/PID/statm``, whose second number is in pages."""
     found = _STATM.match(text)
     return int(found[1]) * page_bytes if found else None
 

@@ -1,4 +1,4 @@
-"""What the macOS kernel says of memory pressure, swap and limits (``sysctl``), and what machine this is."""
+"""What the macOS kernel says about memory pressure, swap and limits (``sysctl``), and which machine this is."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _PRESSURE: dict[int, PressureLevel] = {1: "normal", 2: "warn", 4: "critical"}
 
 
 def parse_lines(text: str) -> dict[str, str]:
-    """Whole ``name: value`` lines as a mapping; a last line without its end may be cut short and is left out."""
+    """Return the ``name: value`` lines as a mapping; a last line without a newline may be cut short and is left out."""
     return {name: value.strip() for name, value in _LINE.findall(text)}
 
 
 def parse_memory(text: str) -> HostFacts:
-    """Total memory, swap, pressure and the wired limit; a limit of 0 means macOS' default and is unknown here."""
+    """Return total memory, swap, pressure and the wired limit; a limit of 0 is macOS's default, which is unknown."""
     values = parse_lines(text)
     swap = {
         word: int(float(size.replace(",", ".")) * _SCALE[unit])
@@ -56,7 +56,7 @@ def parse_memory(text: str) -> HostFacts:
 
 
 def parse_identity(text: str) -> HostFacts:
-    """Chip, model and core counts. Level 0 is the faster tier of cores, level 1 the slower."""
+    """Return chip, model and core counts. Level 0 is the faster kind of core, level 1 the slower."""
     values = parse_lines(text)
     return HostFacts(
         chip=values.get("machdep.cpu.brand_string") or None,
@@ -72,7 +72,7 @@ def sources(host: Host) -> list[Source]:
 
 
 class SysctlMemory(ProgramSource):
-    """Pressure, swap and limits: what predicts a freeze, where the allocator's own counters do not."""
+    """Pressure, swap and limits: they predict a freeze, which the allocator's own counters do not."""
 
     name = "sysctl memory"
     gives = ("memory_total_bytes", "swap_total_bytes", "swap_used_bytes", "pressure", "wired_limit_bytes")

@@ -1,7 +1,7 @@
 """The thermal pressure level that macOS publishes, from ``notifyutil``.
 
-The scale is that of OSThermalNotification.h. The level can stay nominal while the GPU's clock has already fallen, so
-it confirms a slowdown and never excludes one; `diagnosis/live.py` has the better alarm.
+The scale is that of OSThermalNotification.h. The level can stay nominal while the GPU's clock has already dropped, so
+it can confirm a slowdown but never rule one out; `diagnosis/live.py` has the better alarm.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEVELS: tuple[ThermalLevel, ...] = ("nominal", "moderate", "heavy", "trapping",
 
 
 def parse(text: str) -> ThermalLevel | None:
-    """The level, or None for the failure text, which comes on standard output with exit code 0."""
+    """Return the level, or None for the failure text, which comes on standard output with exit code 0."""
     found = _LINE.search(text)
     level = int(found[1]) if found else len(_LEVELS)
     return _LEVELS[level] if level < len(_LEVELS) else None

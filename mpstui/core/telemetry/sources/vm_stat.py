@@ -14,13 +14,13 @@ from ..source import Facts, Host, ProgramSource, Source, SourceError, SourceRequ
 
 COMMAND = ("/usr/bin/vm_stat",)
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
-# The dot ends the figure: one without it was cut short.
+# A dot ends each number: one without it was cut short.
 _COUNTER = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.\s*$', re.MULTILINE)
 _NEEDED = ("Anonymous pages", "Pages purgeable", "Pages wired down", "Pages occupied by compressor")
 
 
 def parse(text: str) -> int | None:
-    """Bytes in use, or None where the page size or one of the four counters is missing, or they make no sense."""
+    """Return the bytes in use, or None if the page size or one of the four counters is missing or makes no sense."""
     page_size = _PAGE_SIZE.search(text)
     pages = {name: int(count) for name, count in _COUNTER.findall(text)}
     if page_size is None or any(name not in pages for name in _NEEDED):
@@ -35,7 +35,7 @@ def sources(host: Host) -> list[Source]:
 
 
 class VmStat(ProgramSource):
-    """The ``vm_stat`` command. What is available follows from the total that another source gives."""
+    """The ``vm_stat`` command. Available memory follows from the total, which another source gives."""
 
     name = "vm_stat"
     gives = ("memory_used_bytes",)
