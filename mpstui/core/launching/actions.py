@@ -1,4 +1,4 @@
-"""Acting on runs: every action is a request file, answered by a supervisor, which is started if there is none."""
+"""Acts on runs: every action is a request file, answered by a supervisor, which is started if there is none."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NUDGE_SECONDS = 1.0
 BY_SIGNAL = "signal-"
-"""Ids of requests for which no file could be written begin like this."""
+"""Prefix of the ids of requests that were sent by a signal, as no file could be written."""
 
 
 @dataclass(slots=True)
 class Actions:
     """Sends what :data:`mpstui.core.actions.ACTIONS` offers; the answer to a request is read with :meth:`answer`.
 
-    Raises (all methods): OperationError when the action cannot work, with the reason of :func:`availability`.
+    Raises (all methods): OperationError if the action cannot work, with the reason from :func:`availability`.
     """
 
     environ: Mapping[str, str]
@@ -49,10 +49,10 @@ class Actions:
     start: Callable[[RunDir, Mapping[str, str]], None] = start_supervisor
     nudged: dict[Path, float] = field(default_factory=dict)
     request_id: str = ""
-    """The id for the next request only, if whoever asks from elsewhere has chosen it; empty: a new one."""
+    """The id for the next request only, if it was chosen on another machine; empty: a new one."""
 
     def send(self, snapshot: RunSnapshot, action: str, **options: Any) -> Request:
-        """Request an action of the table, by its id; ``options`` override those of its entry.
+        """Request an action of the table by its id; ``options`` override those of its entry.
 
         Raises:
             UsageError: see :meth:`restart`.
@@ -80,7 +80,8 @@ class Actions:
         """Start a new attempt of the same run, whether it is running or has ended.
 
         Args:
-            device: None keeps the present one.
+            snapshot: the run.
+            device: None keeps the current one.
             source: latest, best, scratch, or a checkpoint's path.
             choice: an edited launch, for this and later attempts.
             rehearsal: only try it out, for some steps.
@@ -102,7 +103,7 @@ class Actions:
         return self._submit(snapshot, "restart", options, secrets)
 
     def go_on(self, snapshot: RunSnapshot) -> Request:
-        """Start for real what the newest rehearsal of a run has tried out.
+        """Start for real what the newest rehearsal of a run tried out.
 
         Raises:
             OperationError: there was no rehearsal; otherwise see :meth:`restart`.
@@ -115,7 +116,7 @@ class Actions:
         return self.restart(snapshot, tried.device, tried.source, tried.choice)
 
     def answer(self, run_dir: Path, request_id: str) -> Ack | None:
-        """The answer to a request, None while there is none; restarts a supervisor if none is there to answer."""
+        """Return the answer to a request, None while there is none; start a supervisor if none is there to answer."""
         run = RunDir(run_dir)
         by_signal = request_id.startswith(BY_SIGNAL)
         found = _ended_by_signal(run, request_id) if by_signal else rundir.answer_to(run, request_id)
@@ -131,11 +132,12 @@ class Actions:
         return found
 
     def supervise(self, run: RunDir, secrets: Mapping[str, str] = MappingProxyType({}), *, noting: bool = True) -> None:
-        """Start a supervisor if none is alive; a second one that starts at the same time leaves by itself.
+        """Start a supervisor if none is alive; a second one that starts at the same time exits by itself.
 
         Args:
-            secrets: for an edited launch; others come from the run's profile and from our environment.
-            noting: record in the run's events which secrets nobody has.
+            run: the run.
+            secrets: those of an edited launch; others come from the run's profile and from our environment.
+            noting: record in the run's events which secrets are missing.
 
         Raises:
             OperationError: it could not be started.
@@ -158,7 +160,7 @@ class Actions:
 
     @contextlib.contextmanager
     def supervising_many(self, runs: Path) -> Iterator[Callable[[RunDir], None]]:
-        """A :meth:`supervise` for several runs of a folder; on leaving, all have started, or the failure is raised."""
+        """Yield a :meth:`supervise` for many runs of a folder; on leaving, all have started, or a failure is raised."""
         with Supervisors(runs) as together:
             yield replace(self, start=together.start).supervise
 
@@ -201,7 +203,7 @@ class Actions:
 
 
 def _supervisor_of(run: RunDir) -> liveness.Process | None:
-    """The process that supervises a run now, if its record names the one that is alive."""
+    """Return the process that supervises a run now; None unless the one on record is alive and is its supervisor."""
     status = storage.read_or_none(Status, run.status)
     known = status.supervisor if status is not None and status.boot_id == liveness.boot_id() else None
     found = liveness.system_process_table().find(known.pid) if known is not None else None
@@ -214,13 +216,13 @@ def _supervisor_of(run: RunDir) -> liveness.Process | None:
 
 
 def _signal_supervisor(run: RunDir, number: signal.Signals) -> bool:
-    """Where no request can be written: SIGTERM tells a supervisor to stop the run, a second one to kill it."""
+    """Signal a run's supervisor, if no request can be written: SIGTERM stops the run, a second one kills it."""
     found = _supervisor_of(run)
     return found is not None and liveness.send_signal(found.identity, number)
 
 
 def _wake_supervisor(run: RunDir, now: float) -> None:
-    """Continue a supervisor stopped by a signal: it answers nothing before that."""
+    """Continue a supervisor that was stopped by a signal, and answers nothing until then."""
     found = _supervisor_of(run)
     if found is not None and found.state == "T" and liveness.send_signal(found.identity, signal.SIGCONT):
         text = "its supervisor was stopped by a signal and is resumed to answer a request"
@@ -229,7 +231,7 @@ def _wake_supervisor(run: RunDir, now: float) -> None:
 
 
 def _ended_by_signal(run: RunDir, request_id: str) -> Ack | None:
-    """The result of a stop by signal: no answer can be written, but the end can be seen."""
+    """Return the result of a stop by signal: no answer can be written, but the end can be seen."""
     number = next(reversed(run.attempt_numbers()), 0)
     record = storage.read_or_none(ExitRecord, run.attempt(number).exit)
     if record is None or liveness.is_held(run.run_lock):
@@ -239,7 +241,7 @@ def _ended_by_signal(run: RunDir, request_id: str) -> Ack | None:
 
 
 def _profile_secrets(recorded: RecordedRun | None) -> dict[str, str]:
-    """Secrets that the profile's file still contains, under the names the run was started with."""
+    """Return the secrets that the run was started with and that its profile's file still contains."""
     if recorded is None or not recorded.spec.profile_path:
         return {}
     from ..profiles.library import read_profile  # only if a supervisor is missing
@@ -260,15 +262,15 @@ class SupervisorRecovery:
         supervise: Callable[[RunDir], None],
         many: Callable[[Path], AbstractContextManager[Callable[[RunDir], None]]] | None = None,
     ) -> None:
-        """``many`` starts several more cheaply: see :meth:`Actions.supervising_many`."""
+        """``many`` starts several at lower cost: see :meth:`Actions.supervising_many`."""
         self._home = home
         self._supervise = supervise
         self._many = many
         self._settled: dict[Path, tuple[int, int, int]] = {}
-        """For each run that needs nothing until its status is written again: the stamp of its status."""
+        """For each run that needs nothing until its status changes: the stamp of that file."""
 
     def respawn_missing(self) -> list[str]:
-        """Start a supervisor for every waiting run without one, the next in line first; returns the ids of those runs.
+        """Start a supervisor for every waiting run without one, the next in line first; return the ids of those runs.
 
         Raises:
             OperationError: one could not be started; the others were.
@@ -313,7 +315,7 @@ class SupervisorRecovery:
 
 
 def _place_in_line(run: RunDir) -> tuple[int, str]:
-    """Whoever starts first gets the slot: after a reboot, supervisors arriving in this order preserve the queue's."""
+    """Return a sort key that keeps the queue's order after a reboot: the supervisor that starts first gets the slot."""
     spec = storage.read_or_none(Spec, run.spec)
     files = queues.files_of(run, spec.queue.group) if spec is not None and spec.queue.group else None
     queue = storage.read_or_none(queues.Queue, files.state) if files is not None else None

@@ -1,7 +1,7 @@
-"""The arguments that a program knows, from the program itself: its parser, or the settings at its top.
+"""The arguments that a program takes, from the program itself: its parser, or the settings at its top.
 
 The program is started with ``--help`` appended, and its parser is inspected before it would train; a program whose
-text has no parser is not started. Results are kept until the file changes.
+source has no parser is not started. Answers are kept until the file changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..profiles.written import is_option
 from .source_arguments import arguments_in
 
 LONGEST_SECONDS = 60.0
-"""Importing torch and transformers from a cold disk takes half of that."""
+"""Importing torch and transformers from a cold disk takes half of this."""
 _LAST_BYTES = 4096
 _PARSERS = Path(__file__).parent / "parsers"
 _PARSER = re.compile(
@@ -99,19 +99,19 @@ class Argument:
     """One argument of a program."""
 
     name: str
-    """As ``--set`` takes it: without dashes, except the one of ``-net``, which belongs to its name."""
+    """As ``--set`` takes it: without dashes, except for the single one of ``-net``, which is part of the name."""
     flags: tuple[str, ...]
     """The ways to write it, empty for a positional one."""
     kind: str
     """int, float, text or switch (a flag without a value)."""
     default: str | None = None
-    """None: there is none, or it is not a plain value; a switch is then off."""
+    """None if there is none, or it is not a plain value; a switch is then off."""
     choices: tuple[str, ...] = ()
     required: bool = False
     many: bool = False
-    """Takes several values."""
+    """Whether it takes several values."""
     joined: bool = False
-    """Can only be written ``--name=value``."""
+    """Whether it can only be written as ``--name=value``."""
     help: str = ""
 
 
@@ -125,14 +125,16 @@ def known_arguments(
     ask: bool = True,
     complain: Callable[[str], object] = lambda text: None,
 ) -> tuple[Argument, ...]:
-    """The arguments of the Python program that ``command`` starts, in its own order; empty if it cannot be asked.
+    """Return the arguments of the Python program that ``command`` starts, in its order; empty if they are unknown.
 
     Args:
         command: complete, as it would be started.
+        cwd: the folder it would run in.
+        environ: the environment it would have.
         cache: the folder where answers are kept, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
-        ask: False starts nothing: only what was kept is known.
-        complain: called with how a program ended that gave no answer; what its source names is known all the same.
+        ask: False starts nothing and returns only what was kept.
+        complain: called with how the program ended if it gave no answer; its source is then read instead.
     """
     found = _program(command, cwd, environ)
     if found is None:
@@ -142,7 +144,7 @@ def known_arguments(
     if text is not None and not _PARSER.search(text):
         return _settings(text) if _SETTINGS.search(text) else ()
     stamp = str(storage.stamp(file)) if file else ""
-    # `python` as typed is the interpreter that a launch names in full: one answer serves both.
+    # A launch has the full path of the `python` that was typed: one answer serves both.
     interpreter = (shutil.which(python, path=environ.get("PATH")) if "/" not in python else None) or python
     name = hashlib.sha256("\0".join((interpreter, str(cwd), *words)).encode()).hexdigest()[:32]
     kept = cache / f"{name}.json" if cache and stamp else None
@@ -174,7 +176,7 @@ def _argument(told: Mapping[str, Any]) -> Argument:
 def _program(
     command: Sequence[str], cwd: Path, environ: Mapping[str, str]
 ) -> tuple[str, tuple[str, ...], Path | None] | None:
-    """Interpreter, script (or ``-m`` and module) with the words before its options, and its file if known."""
+    """Return the interpreter, the script (or ``-m`` and module) with the words before its options, and its file."""
     place = next((place for place, word in enumerate(command) if word.endswith(".py") and (cwd / word).is_file()), None)
     first = shutil.which(command[0], path=environ.get("PATH")) if "/" not in command[0] else str(cwd / command[0])
     if first is None:
@@ -208,7 +210,7 @@ def _asked(
     seconds: float,
     complain: Callable[[str], object],
 ) -> tuple[Argument, ...]:
-    """Start the program with ``--help`` and read its parser; whatever else it started is ended with it."""
+    """Start the program with ``--help`` and return the arguments of its parser; kill it and its children when late."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
         answer = Path(folder) / "arguments.json"
         command = [python, "-c", _LOOK, str(answer), str(_PARSERS), *words, "--help"]
@@ -250,7 +252,7 @@ def _end_of(code: int) -> str:
 
 
 def _settings(text: str) -> tuple[Argument, ...]:
-    """Plain values assigned at the top of a script that lets ``--name=value`` overwrite them, as nanoGPT's do."""
+    """Return plain values assigned at the top of a script that lets ``--name=value`` overwrite them, like nanoGPT's."""
     try:
         tree = ast.parse(text)
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""A branch: a new run that continues from a checkpoint of another one, with other arguments."""
+"""Branches: new runs that continue from a checkpoint of another run, with other arguments."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
-    """The newest complete checkpoint of a run at or before this step.
+    """Return the newest complete checkpoint of a run at or before this step.
 
     Raises:
-        OperationError: its program cannot resume from a checkpoint, it has none that early, or a branch would write to
-            the very folder that its checkpoints lie in.
+        OperationError: its program cannot resume from a checkpoint, it has none that early, or a branch would save to
+            the same folder, over the run's own checkpoints.
     """
     recorded = read_run(RunDir(snapshot.dir))
     refused = f"cannot branch from {snapshot.name}"
@@ -56,7 +56,7 @@ def branch_at(snapshot: RunSnapshot, step: float) -> Branch:
 def branch_choice(
     snapshot: RunSnapshot, branch: Branch, sets: Mapping[str, str] | None = None, env: Mapping[str, str] | None = None
 ) -> LaunchChoice:
-    """The launch of a branch: that of the run it leaves, with changed arguments and variables.
+    """Return the launch of a branch: that of the run it leaves, with changed arguments and variables.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -73,7 +73,7 @@ def branch_choice(
 
 
 def brought_along(plan: LaunchPlan, run: RunDir) -> LaunchPlan:
-    """The plan of a run with its own copy of a checkpoint that another machine sent; other plans are unchanged.
+    """Copy a checkpoint that another machine sent into the run, and return the plan with it; other plans are unchanged.
 
     Raises:
         OSError: it cannot be copied.

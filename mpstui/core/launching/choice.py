@@ -1,4 +1,4 @@
-"""What was chosen for one launch: a profile and the differences from it; and the launches of a sweep."""
+"""What is chosen for one launch: a profile and the differences from it; and the launches of a sweep."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _COMMENTED = re.compile(r"^#[ \t]*(-?[A-Za-z][\w-]*)[ \t]*=[ \t]*(?:[\"'\[\d.+-]
 
 @dataclass(frozen=True, slots=True)
 class LaunchChoice:
-    """A profile and the differences of one launch. ``sets`` overrides or adds arguments, as texts."""
+    """A profile and one launch's differences from it. ``sets`` overrides or adds arguments, as texts."""
 
     profile: Profile
     device: str | None = None
     sets: Mapping[str, str] = field(default_factory=dict)
     sweep: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Argument -> values, one run for each combination with the profile's own; see :func:`combinations`."""
+    """Argument -> values, in addition to the profile's own: one run per combination; see :func:`combinations`."""
     recipe: str | None = None
     name: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     drop_args: tuple[str, ...] = ()
     """Arguments of the profile that this launch leaves out."""
     drop_env: tuple[str, ...] = ()
-    """Variables that this launch must not have, whatever sets them: recipe, profile or shell."""
+    """Variables that this launch must not have, whether recipe, profile or shell sets them."""
     queue: QueueRule = field(default_factory=QueueRule)
     agent: bool | None = None
     """Whether the agent is loaded into the program; None: as the profile says."""
@@ -53,10 +53,10 @@ class LaunchChoice:
     job: Mapping[str, str] = field(default_factory=dict)
     """Options for the scheduler, in addition to those of the profile."""
     command: tuple[str, ...] = ()
-    """What somebody wrote in place of the profile's command; :attr:`profile` has it by now."""
+    """A command that replaces the profile's own; :attr:`profile` already has it."""
 
     def with_command(self, words: Sequence[str]) -> LaunchChoice:
-        """The same launch with another command, which decides about options that are in both commands."""
+        """Return the same launch with another command; options that are in either command are as the new one says."""
         told = {folded(one.key) for command in (self.written_command, words) for one in written_options(command)}
         return replace(
             self,
@@ -68,7 +68,7 @@ class LaunchChoice:
 
     @property
     def written_command(self) -> tuple[str, ...]:
-        """The command as a person wrote it, including this launch's changes to it, without the profile's arguments."""
+        """The command as written, including this launch's changes to it, without arguments from a profile's file."""
         from .command import argument_words  # only needed with the first form of a run
 
         words, others = written_words(self, launch_arguments(self)[0])
@@ -76,7 +76,7 @@ class LaunchChoice:
 
 
 def rewritten(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with another command, keeping only those arguments that are not in the command."""
+    """Return the profile with another command, keeping only those arguments that are not in the command."""
     told = {folded(one.key) for one in written_options(words)}
     args = {key: value for key, value in profile.args.items() if profile.path and folded(key) not in told}
     return replace(profile, command=tuple(words), args=args)
@@ -85,7 +85,7 @@ def rewritten(profile: Profile, words: Sequence[str]) -> Profile:
 def written_words(
     choice: LaunchChoice, arguments: Mapping[str, ArgumentValue]
 ) -> tuple[list[str], dict[str, ArgumentValue]]:
-    """The profile's command, with the arguments it contains changed, and the remaining arguments."""
+    """Return the profile's command with the arguments in it changed, and the remaining arguments."""
     words, others = list(choice.profile.command), dict(arguments)
     for key in choice.drop_args:
         replace_option(words, key, False)
@@ -98,14 +98,14 @@ def written_words(
 
 
 def choice_json(choice: LaunchChoice) -> dict[str, Any]:
-    """As a :class:`ChoiceRecord`."""
+    """Return the choice as the JSON of a :class:`ChoiceRecord`."""
     shown, _ = without_secrets(choice.env)
     chosen = {name: getattr(choice, name) for name in ChoiceRecord._fields}
     return storage.to_json(ChoiceRecord(**{**chosen, "env": shown}))
 
 
 def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
-    """Read ``KEY=VALUE`` texts; ``option`` is what the person wrote before them.
+    """Read ``KEY=VALUE`` texts; ``option`` is the option they were given with.
 
     Raises:
         UsageError: one has no ``=`` or no key.
@@ -120,7 +120,7 @@ def parse_sets(items: Iterable[str], option: str = "--set") -> dict[str, str]:
 
 
 def job_options(items: Iterable[str]) -> dict[str, str]:
-    """Options of a scheduler, from ``OPTION=VALUE`` or ``OPTION``."""
+    """Read options of a scheduler: ``OPTION=VALUE``, or ``OPTION``."""
     return {key.strip().lstrip("-"): value for key, _, value in (item.partition("=") for item in items)}
 
 
@@ -128,7 +128,7 @@ def parse_environment(items: Iterable[str]) -> dict[str, str]:
     """Read ``NAME=VALUE`` texts.
 
     Raises:
-        UsageError: one has no ``=``, or a name that is none.
+        UsageError: one has no ``=``, or not the name of a variable.
     """
     found = {}
     for item in items:
@@ -155,7 +155,7 @@ def parse_condition(home: Home, item: str) -> dict[str, str]:
 
 
 def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """The profile's arguments with ``sets`` applied, and the keys of those that the profile did not name.
+    """Return the profile's arguments with ``sets`` applied, and the keys of those that the profile does not name.
 
     A key that is nearly one of the profile's is refused; ``+key`` passes it on as written.
 
@@ -184,14 +184,14 @@ def effective_arguments(profile: Profile, sets: Mapping[str, str]) -> tuple[dict
 
 
 def passed_on(profile: Profile, strangers: Sequence[str], known: Collection[str] = ()) -> list[str]:
-    """A sentence for each key that the profile does not name, unless the program is ``known`` to take it."""
+    """Return a sentence for each key that the profile does not name, unless the program is ``known`` to take it."""
     whose, taken = "the profile" if profile.path else "the command", {folded(one) for one in known}
     told = (key for key in strangers if folded(key.lstrip("+")) not in taken)
     return [f"{whose} has no argument `{key}`: it is passed on to the program as it is" for key in told]
 
 
 def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], list[str]]:
-    """:func:`effective_arguments` of a choice, without those it drops.
+    """Return :func:`effective_arguments` of a choice, without those it drops.
 
     Raises:
         UsageError: a key that looks mistyped, or a value of the wrong type.
@@ -201,11 +201,11 @@ def launch_arguments(choice: LaunchChoice) -> tuple[dict[str, ArgumentValue], li
 
 
 def given_arguments(choice: LaunchChoice) -> dict[str, ArgumentValue]:
-    """Every argument that has a value in a launch of this choice, including those written in its command."""
+    """Return every argument that has a value in a launch of this choice, including those in its command."""
     found: dict[str, ArgumentValue] = {
         one.key: one.value for one in written_options(choice.profile.command) if one.value is not None
     }
-    with contextlib.suppress(UsageError):  # a launch that was started can be read
+    with contextlib.suppress(UsageError):  # a launch that was started raises none
         found |= launch_arguments(choice)[0]
     return found
 
@@ -224,10 +224,10 @@ def _written(profile: Profile) -> tuple[str, ...]:
 
 
 def known_key(written: str, profile: Profile) -> str:
-    """The argument in the profile's spelling, else as written.
+    """Return the argument in the profile's spelling, else as written.
 
     Raises:
-        UsageError: it looks like a mistyped one of the profile's.
+        UsageError: it looks like one of the profile's, mistyped.
     """
     offered = (*profile.args, *commented_arguments(profile), *_written(profile))
     named = {*offered, *arguments_of(profile.sweep)}
@@ -251,7 +251,7 @@ def known_key(written: str, profile: Profile) -> str:
 
 
 def commented_arguments(profile: Profile) -> tuple[str, ...]:
-    """Arguments named in a comment of the ``[args]`` in the profile's file: known, but without a value yet."""
+    """Return arguments that are commented out under ``[args]`` in the profile's file: known, but without a value."""
     _, _, section = f"\n{profile.text}".partition("\n[args]")
     spelt = {key.replace("-", "_") for key in profile.args}
     found = _COMMENTED.findall(re.split(r"\n(?:# ?)?\[", section, maxsplit=1)[0])
@@ -259,7 +259,7 @@ def commented_arguments(profile: Profile) -> tuple[str, ...]:
 
 
 def _scalar(key: str, text: str, example: Scalar) -> Scalar:
-    """The text as the type the profile uses for this argument."""
+    """Return the text as the type that the profile uses for this argument."""
     word = text.strip().lower()
     if isinstance(example, bool):
         if word in _TRUE or word in _FALSE:
@@ -280,11 +280,11 @@ def _not(text: str) -> str:
 
 
 def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
-    """One choice for each run, in the order of the table, the last argument changing fastest.
+    """Return one choice for each run, in the order of the table, the last argument changing fastest.
 
-    ``choice.sweep`` replaces the profile's values of an argument or adds one; values that come with a value in the
-    profile still do. ``choice.sets`` overrides both, and gives an argument one value. Runs of a sweep wait for each
-    other in the queue of their accelerator, unless the choice names another; their names say in what they differ.
+    ``choice.sweep`` adds an argument or replaces the profile's values of one; what the profile couples to a value still
+    comes with it. ``choice.sets`` overrides both with one value. Runs of a sweep wait for each other in the queue of
+    their accelerator, unless the choice names another; their names say how they differ.
 
     Raises:
         UsageError: more runs than a sweep may have, or a mistyped argument.
@@ -307,19 +307,19 @@ def combinations(choice: LaunchChoice) -> tuple[LaunchChoice, ...]:
 
 
 def open_axes(choice: LaunchChoice) -> Sweep:
-    """The swept arguments and their values, without those that this launch sets to one value."""
+    """Return the swept arguments and their values, without those that this launch sets to one value."""
     settled = _settled(choice)
     return {key: values for key, values in axes_of(choice).items() if key not in settled}
 
 
 def axes_of(choice: LaunchChoice) -> Sweep:
-    """The swept arguments and their values; a single value if this launch sets it."""
+    """Return the swept arguments and their values; a single value if this launch sets it."""
     profile = choice.profile
     chosen = {known_key(written, profile): texts for written, texts in choice.sweep.items()}
     settled = {key: (text,) for key, text in _settled(choice).items() if key in chosen or key in profile.sweep}
     axes = dict(profile.sweep)
     for key, texts in {**chosen, **settled}.items():
-        # The profile's own value of that text brings along what belongs to it.
+        # A value that is in the profile brings along what the profile couples to it.
         known = {one.text: one for one in profile.sweep.get(key, ())}
         axes[key] = tuple(known.get(text) or SweepValue(text) for text in texts)
     return axes

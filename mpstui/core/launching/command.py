@@ -19,8 +19,9 @@ _HYDRA_NEEDS_QUOTES = set(",[]{}()'\"=:; \t\\")
 
 
 def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[str]:
-    """``options``: --key value (true: the bare flag; false: left out; a list: its values after the flag).
+    """Return the arguments as words of a command, in one of three styles.
 
+    ``options``: --key value (true: the bare flag; false: left out; a list: its values after the flag).
     ``equals``: --key=value, a list with commas. ``hydra``: key=value, +key=value, lists in brackets.
     """
     words: list[str] = []
@@ -36,7 +37,7 @@ def argument_words(arguments: Mapping[str, ArgumentValue], style: str) -> list[s
         elif isinstance(value, bool):
             words += [flag] if value else []
         elif (text := as_text(value)).startswith("-") and not is_number(text):
-            words.append(f"{flag}={text}")  # argparse would take it for the next option
+            words.append(f"{flag}={text}")  # or argparse would take it for another option
         else:
             words += [flag, text]
     return words
@@ -50,10 +51,10 @@ def _hydra_text(value: Scalar) -> str:
 
 
 def wrapped(argv: list[str], processes: int, python: str) -> list[str]:
-    """The same program under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
+    """Return the command under ``torch.distributed.run``, with ``processes`` workers on this host and no restarts.
 
     Restarts are up to the supervisor, which knows checkpoints and causes. Options of the interpreter (``-u``) go to the
-    launcher, because it starts the workers without them.
+    launcher, which starts its workers without any.
     """
     interpreter, options, program = python, [], ["--no-python", *argv]
     if argv[0] == python or is_python(argv[0]):
@@ -72,7 +73,7 @@ _SHAPING = re.compile(
     r"|OPENBLAS_\w+|VECLIB_\w+|CUDA\w*|CUBLAS_\w+|NVIDIA_\w+|NCCL_\w+|GLOO_\w+|MTL_\w+|DYLD_\w+|LD_LIBRARY_PATH|LD_PRELOAD"
     r"|HF_\w+|TRANSFORMERS_\w+|TOKENIZERS_\w+|ACCELERATE_\w+|DISABLE_MPS|WANDB_\w+|XDG_\w+_HOME|MPLBACKEND"
 )
-"""Variables that affect a training: recorded, so that a restart from another shell is the same run."""
+"""Variables that affect a training: they are recorded, so that a restart from another shell is the same."""
 _BOOT = Path(__file__).resolve().parents[2] / "agent" / "boot"
 _OWN_FOLDER = re.compile(rf"{re.escape(str(_BOOT))}|.*/bundles/[0-9a-f]{{64}}(?:/mpstui/agent/boot)?")
 """What a launch puts on PYTHONPATH, from this mpstui or an earlier bundle."""
@@ -81,7 +82,7 @@ _NOT_A_SECRET_OF_THE_RUN = re.compile(r"SSH_\w+|XDG_\w+|DBUS_\w+|GPG_\w+|WINDOWI
 
 @dataclass(frozen=True, slots=True)
 class EnvLine:
-    """One variable a launch adds to the caller's environment. The value of a secret is dots."""
+    """A variable that a launch adds to the caller's environment. The value of a secret is shown as dots."""
 
     name: str
     value: str
@@ -100,11 +101,11 @@ class RunEnvironment:
 
     lines: tuple[EnvLine, ...]
     recorded: dict[str, str]
-    """For the run's record: the lines and the variables of the caller that affect the training, without secrets."""
+    """For the run's record: these, and the caller's variables that affect the training, without secrets."""
     secrets: dict[str, str]
-    """Values that are only ever passed through the supervisor's environment."""
+    """Values that are only ever passed on through the supervisor's environment."""
     secret_names: tuple[str, ...]
-    """Every secret the run was started with, including the caller's."""
+    """Every secret that the run is started with, including the caller's."""
 
 
 def run_environment(
@@ -116,7 +117,7 @@ def run_environment(
     machine: Machine,
     without: Collection[str] = (),
 ) -> RunEnvironment:
-    """Environment < recipe < profile < this launch, the last one wins; the first three never set ``without``."""
+    """Put recipe, profile and this launch over the environment, the last one wins; ``without`` are left out."""
     lines: dict[str, EnvLine] = {}
     values: dict[str, str] = {}
     for name, value, reason, doubtful in _layers(profile, recipe, extra, environ, machine):
@@ -127,7 +128,7 @@ def run_environment(
         values[name] = value
         lines[name] = EnvLine(name, _shown(name, value), reason + replaced, doubtful)
     hidden = {name for name, value in values.items() if hides(name, value)}
-    # Bytes that are not UTF-8 reach us as lone surrogates (PEP 383), which no record can hold.
+    # Bytes that are not UTF-8 arrive as lone surrogates (PEP 383), which cannot be written into a record.
     shaping = {
         name: value
         for name, value in environ.items()
@@ -151,13 +152,15 @@ def environment_again(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> dict[str, str]:
-    """The caller's environment, with the variables that affected an earlier launch as they were then.
+    """Return the caller's environment, with the variables that affected an earlier launch as they were then.
 
     Args:
-        then: the environment on that launch's record.
-        profile, recipe, extra: those of that launch; what they set is left to them.
+        then: the environment in the record of that launch.
+        profile, recipe, extra: those of that launch; what these set is left out, since they will set it again.
+        environ: the caller's environment.
+        machine: this machine.
     """
-    if "PATH" not in then:  # another program's record
+    if "PATH" not in then:  # written by another program
         return dict(environ)
     layers = {name for name, *_ in _layers(profile, recipe, extra, {}, machine)} - {"PYTHONPATH"}
     own = {name: value for name, value in then.items() if _SHAPING.fullmatch(name) and name not in layers}
@@ -168,7 +171,7 @@ def environment_again(
 
 
 def without_ours(path: str) -> str:
-    """The folders of a PYTHONPATH except those that a launch puts there."""
+    """Return a PYTHONPATH without the folders that a launch puts there."""
     return os.pathsep.join(part for part in path.split(os.pathsep) if not _OWN_FOLDER.fullmatch(part))
 
 
@@ -180,7 +183,7 @@ def _layers(
         if "{cores}" in value:
             value = value.replace("{cores}", str(machine.physical_cores() or machine.cores))
         yield variable.name, value, variable.reason, variable.doubtful
-    if profile.launcher == "torchrun" and "-P" in profile.command[1:3]:  # an option that workers would lose
+    if profile.launcher == "torchrun" and "-P" in profile.command[1:3]:  # an option that the workers would not get
         reason = "torchrun's workers keep the current folder off their import path, as -P asks"
         yield "PYTHONSAFEPATH", "1", reason, None
     for name, value in profile.env.items():
@@ -208,7 +211,7 @@ _SHEBANG = "#!/bin/sh\n"
 
 
 def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Path) -> str:
-    """POSIX shell, every word quoted, each variable exported with its reason as a comment, no secret's value."""
+    """Return a POSIX shell script: all words quoted, each variable exported below its reason, no values of secrets."""
     lines = [_SHEBANG.strip(), f"# {_one_line(name)}", "set -eu", f"cd {shlex.quote(str(cwd))}", ""]
     if any(_RUN_DIR in word for word in (*argv, *(line.value for line in env))):
         lines += ['run_dir="${MPSTUI_RUN_DIR:-$PWD/run}"; mkdir -p "$run_dir"']
@@ -223,7 +226,7 @@ def shell_script(name: str, argv: Sequence[str], env: Sequence[EnvLine], cwd: Pa
 
 
 def joined_scripts(scripts: Sequence[str]) -> str:
-    """Scripts of :func:`shell_script` as one that runs them in turn, each in its own shell, and ends at a failure."""
+    """Join scripts of :func:`shell_script` into one that runs them in turn, each in a subshell, up to a failure."""
     if len(scripts) == 1:
         return scripts[0]
     parts = [f"(\n{script.removeprefix(_SHEBANG)})\n" for script in scripts]
@@ -231,11 +234,11 @@ def joined_scripts(scripts: Sequence[str]) -> str:
 
 
 def _word(word: str) -> str:
-    """Quoted; ``{run_dir}`` becomes a variable, and the attempt is always the first in a script."""
+    """Quote a word; ``{run_dir}`` becomes a variable, and ``{attempt}`` is always 1 in a script."""
     parts = word.replace("{attempt}", "1").split(_RUN_DIR)
     return '"$run_dir"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)
 
 
 def _one_line(text: str) -> str:
-    """A comment must not be able to end itself."""
+    """Return the text without line breaks, which would end a comment."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,4 +1,4 @@
-"""What can be done about a failed run: the remedy of its diagnosis, applied to its last attempt as it really was."""
+"""What can be done about a failed run: the remedy from its diagnosis, applied to its last attempt as it really was."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .record import read_run
 
 _ASKS = "The program has not been asked for its arguments yet: ^l in the form does that, or `mpstui restart RUN --fix`."
 AS_SURE = 0.8
-"""A less probable cause is only treated if it is about as probable as the first."""
+"""Another cause is only treated if it has at least this share of the first one's probability."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +39,18 @@ class Cure:
     """The launch with the changes made."""
     changes: tuple[Change, ...] = ()
     asks: tuple[str, ...] = ()
-    """Arguments with an unknown value: a person has to give them."""
+    """Arguments whose value is unknown: a person has to give it."""
     notes: tuple[str, ...] = ()
     unnamed: tuple[str, ...] = ()
     """Roles for which the profile names no argument."""
     risk: str | None = None
     """What a person must accept before it is started."""
     could_ask: bool = False
-    """Whether the program itself, which was not asked, may know more."""
+    """Whether the program, which was not asked for its arguments, may know more."""
 
     @property
     def works(self) -> bool:
-        """Whether a new attempt with it would differ from the failed one."""
+        """Whether a new attempt with this cure would differ from the failed one."""
         return bool(self.changes or self.asks)
 
     @property
@@ -72,7 +72,7 @@ class Cure:
         return " ".join(sentences)
 
     def with_sets(self, sets: Mapping[str, str]) -> Cure:
-        """The cure with a person's values: they override the remedy, and answer what was asked."""
+        """Return the cure with a person's values: they override the remedy's, and supply those that it asks for."""
         keys = {key.replace("-", "_") for key in sets}
         return replace(
             self,
@@ -89,13 +89,15 @@ def cure_of(
     *,
     ask: bool = False,
 ) -> Cure | None:
-    """What `f` and ``restart --fix`` would do: the first cure that works, among causes about as probable as the first;
-    otherwise what keeps the first one from working. None if no cause has a remedy that could be applied.
+    """Return what `f` and ``restart --fix`` would do: the first cure that works, among causes about as probable as the
+    first; if none does, the first with what keeps it from working. None if no cause has a remedy that can be applied.
 
     Args:
-        environ: the caller's.
-        cache: what programs said about their arguments, :attr:`Home.arguments`.
-        ask: start the program if only it knows an argument: only on request, never just to look at a run.
+        run: the run.
+        findings: its diagnosis, the most probable cause first.
+        environ: the caller's environment.
+        cache: where programs' answers about their arguments are kept, :attr:`Home.arguments`.
+        ask: start the program if only it knows an argument; never just to look at a run.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -152,7 +154,7 @@ def _cure(finding: Finding, choice: LaunchChoice, known: KnownLaunch, no_cpu: st
 
 
 def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, ask: bool) -> Mapping[str, Argument]:
-    """The arguments that the program of a run knows."""
+    """Return the arguments that the program of a run takes, by name."""
     number = failed_attempt(run)
     launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
     if launched is None:
@@ -163,7 +165,7 @@ def _told_by_program(run: RunDir, environ: Mapping[str, str], cache: Path, *, as
 
 
 def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: Mapping[str, Argument]) -> KnownLaunch:
-    """The attempt that failed, according to its own record and heartbeat; otherwise as it was planned."""
+    """Return the attempt that failed, according to its own record and heartbeat; otherwise as it was planned."""
     profile = choice.profile
     number = failed_attempt(run)
     launched = storage.read_or_none(LaunchRecord, run.attempt(number).launch) if number else None
@@ -180,7 +182,7 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
         roles |= {} if key is None or role in roles else {role: key, DIAGNOSIS_ROLES.get(role, role): key}
     part = roles.get("part_of_batch", "")
     size = arguments.get(part, told[part].default if part in told else None)
-    # 0 and -1 are words for a batch that is not divided.
+    # 0 and -1 stand for a batch that is not divided.
     divided = part not in ("", roles.get("batch_size")) and (size is None or bool(whole_number(size)))
     if divided:
         whole = {"whole_batch": roles["batch_size"]} if "batch_size" in roles else {}
@@ -189,10 +191,10 @@ def _known(run: RunDir, choice: LaunchChoice, environ: Mapping[str, str], told: 
         own = told[name].default if name in told else None
         default = profile.defaults.get(f"{name}.{device}", profile.defaults.get(name, own))
         usual |= {role: default} if default is not None else {}
-    if beat is not None:  # its own word is more reliable
+    if beat is not None:  # what it reported itself is more reliable
         said: dict[str, object] = {
             "precision": beat.device.precision,
-            "batch_size": None if divided else beat.batch_size,  # of the loader: what is divided
+            "batch_size": None if divided else beat.batch_size,  # the loader's, which is divided
             "gradient_accumulation": beat.accumulate,
         }
         usual |= {role: value for role, value in said.items() if value is not None}
@@ -217,7 +219,7 @@ def _named(device: str | None) -> str | None:
 
 
 def _wants_one_graph(profile: Profile, finding: Finding) -> bool:
-    """Whether the script says ``fullgraph=True``: torch refuses that if nothing is compiled."""
+    """Return whether the script says ``fullgraph=True``, which torch refuses if nothing is compiled."""
     if any("fullgraph=True" in line.text for line in finding.evidence):
         return True
     script = script_of(profile)
@@ -228,7 +230,7 @@ def _wants_one_graph(profile: Profile, finding: Finding) -> bool:
 
 
 def _text(value: object) -> str:
-    """A value as ``--set`` writes it."""
+    """Return a value as ``--set`` takes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return ",".join(map(_text, value)) if isinstance(value, tuple) else str(value)

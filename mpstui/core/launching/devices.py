@@ -32,22 +32,24 @@ class DeviceVariant:
 
 @dataclass(frozen=True, slots=True)
 class DeviceVariants:
-    """The devices a program can be started on, and why not the others."""
+    """The devices that a program can be started on, and why not on the others."""
 
     found: dict[str, DeviceVariant]
     missing: dict[str, str]
-    """Device -> a sentence that says why it is missing."""
+    """Device -> a sentence that says why the program cannot be started on it."""
 
 
 def compile_variants(
     profile: Profile, argv: Sequence[str], best: str, on_cpu: Sequence[str], environ: Mapping[str, str]
 ) -> DeviceVariants:
-    """Every device this program can be made to use.
+    """Return a command for every device that this program can be made to use.
 
     Args:
+        profile: the program's profile.
         argv: the command without any device arguments of the profile.
-        best: this machine's best device: used for ``auto`` if a program does not know that word.
-        on_cpu: the same command without what only pays on an accelerator.
+        best: this machine's best device, which is used for ``auto`` if the program does not know that word.
+        on_cpu: the command without what only pays off on an accelerator.
+        environ: the run's whole environment.
     """
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
@@ -64,7 +66,7 @@ def compile_variants(
     if "auto" in profile.device_args:
         found["auto"] = DeviceVariant((*words, *profile.device_args["auto"]))
     elif named_device(argv) is None and profile.device == "auto":
-        # The words for the device that the program would find; none for one that the profile does not know.
+        # The arguments for the device that the program would find; none if the profile does not know that one.
         found["auto"] = found[best] if best in profile.device_args else plain
     else:
         found["auto"] = found.get(best) or found.get("cpu") or plain
@@ -72,14 +74,14 @@ def compile_variants(
 
 
 def asked_device(profile: Profile, argv: Sequence[str], chosen: str | None) -> str:
-    """The device of a launch: chosen now, or else the profile's, the one in its command, or ``auto``."""
+    """Return the device of a launch: the one chosen now, else the profile's, the one in its command, or ``auto``."""
     if chosen:
         return chosen
     return profile.device if profile.device != "auto" else named_device(argv) or "auto"
 
 
 def named_device(argv: Sequence[str]) -> str | None:
-    """The device that a command names itself: mps, cuda or cpu."""
+    """Return the device that a command itself names: mps, cuda or cpu."""
     for position in range(len(argv)):
         value = _device_at(argv, position)
         if value:
@@ -89,7 +91,7 @@ def named_device(argv: Sequence[str]) -> str | None:
 
 
 def rewritten(argv: Sequence[str], device: str) -> tuple[str, ...] | None:
-    """The command with every argument that names a device changed to this one; None if no argument does."""
+    """Return the command with every argument that names a device changed to this one; None if no argument does."""
     words = list(argv)
     changed = False
     position = 0
@@ -114,7 +116,7 @@ def _variant(profile: Profile, argv: Sequence[str], device: str) -> DeviceVarian
 
 
 def _device_at(words: Sequence[str], position: int) -> str | None:
-    """The device that the word at ``position`` (with the next one, for ``--device mps``) names."""
+    """Return the device named by the word at ``position`` (and the next one, as in ``--device mps``)."""
     word = words[position]
     assignment = _ASSIGNMENT.fullmatch(word)
     if assignment:
@@ -129,13 +131,13 @@ def _device_at(words: Sequence[str], position: int) -> str | None:
 
 
 def _replace(words: list[str], position: int, device: str) -> int:
-    """Replace the device named there; returns how many further words were used up."""
+    """Replace the device named at ``position``; return how many further words that took."""
     assignment = _ASSIGNMENT.fullmatch(words[position])
     if assignment:
         words[position] = f"{assignment['key']}={device}"
         return 0
     if _SWITCH.fullmatch(words[position]):
-        # `--use_mps_device [true]` of transformers: its opposite is `--use_cpu`; CUDA needs no word.
+        # `--use_mps_device [true]` is transformers'. Its opposite is `--use_cpu`; CUDA needs no argument.
         has_value = position + 1 < len(words) and words[position + 1].lower() == "true"
         if device != "mps":
             words[position] = "--use_cpu" if device == "cpu" else ""
@@ -147,11 +149,11 @@ def _replace(words: list[str], position: int, device: str) -> int:
 
 
 _WORKERS = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)(?:=(?P<count>\w+))?")
-"""How torchrun, accelerate and deepspeed learn how many processes, each with its own device, to start here."""
+"""How torchrun, accelerate and deepspeed are told how many processes to start here, each with its own device."""
 
 
 def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> str:
-    """mps, cuda or cpu: what a run on ``device`` will use, as far as a quick check can tell."""
+    """Return what a run on ``device`` will use, as far as a quick check can tell: mps, cuda or cpu."""
     if device != "auto":
         return device
     seen = visible_gpus(environ, ())
@@ -160,7 +162,7 @@ def accelerator(device: str, environ: Mapping[str, str], machine: Machine) -> st
 
 
 def queue_rule(choice: LaunchChoice, device: str, environ: Mapping[str, str], machine: Machine) -> QueueRule:
-    """The choice's queue; the group that follows the accelerator is replaced by its name."""
+    """Return the choice's queue; the group ``auto`` is replaced by the name of the accelerator."""
     if choice.queue.group != ACCELERATOR_QUEUE:
         return choice.queue
     return choice.queue._replace(group=accelerator(device, environ, machine))
@@ -174,11 +176,15 @@ def gpu_rule(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> GpuRule | None:
-    """The GPUs a run in group ``cuda`` may be given; None in other groups, and if the machine's are unknown.
+    """Return the GPUs that a run in group ``cuda`` may be given; None in other groups, and if no GPUs are known.
 
     Args:
-        argv: the command; a launcher in it takes a GPU for each process it starts.
+        choice: the launch.
+        rule: its queue.
+        device: its device.
+        argv: the command; a launcher in it takes a GPU for each process that it starts.
         environ: the run's whole environment.
+        machine: this machine.
     """
     if rule.group is None or slug(rule.group) != "cuda" or accelerator(device, environ, machine) != "cuda":
         return None
@@ -193,7 +199,7 @@ def gpu_rule(
 
 
 def workers(argv: Sequence[str]) -> int | None:
-    """How many processes the command starts on this host; None: one for each GPU it finds (``gpu``, ``auto``)."""
+    """Return how many processes the command starts here; None: one for each GPU that it finds (``gpu``, ``auto``)."""
     for position, word in enumerate(argv):
         found = _WORKERS.fullmatch(word)
         if found:

@@ -1,7 +1,7 @@
 """The launch form: fields made from a profile, and what their values would start.
 
-The list of profiles and the fields appear as soon as their key is pressed; what plans, starts, fixes or saves a launch
-is imported when it is first needed.
+The list of profiles and the fields must appear as soon as their key is pressed, so the code that plans, starts, fixes
+or saves a launch is imported only when it is first needed.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ if TYPE_CHECKING:
 
 
 class Launcher:
-    """Profiles of a home, as forms."""
+    """Makes forms from the profiles of a home."""
 
-    asks = ""  # The machine that has to be asked for one; this one
+    asks = ""  # the machine that has to be asked for a form; empty: this one
 
     def __init__(
         self, home: Home, environ: Mapping[str, str], cwd: Path, actions: Actions, clock: Callable[[], float]
@@ -78,14 +78,14 @@ class Launcher:
         self.machine: Machine = this_machine()
         self._cwd = cwd
         self.schedulers = schedulers_here()
-        """Offered by a form in addition to what its profile names."""
+        """Schedulers that a form offers in addition to those that its profile names."""
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Every profile that can be found from here; without ``waits``, only what no other machine is asked for."""
+        """Return every profile that can be found from here; without ``waits``, those that no other machine has."""
         return list_profiles(self.home, self._cwd)
 
     def draft(self, name: str) -> Draft:
-        """A form for a profile.
+        """Return a form for a profile.
 
         Raises:
             UsageError: there is no such profile, or it has mistakes.
@@ -95,7 +95,7 @@ class Launcher:
         return Draft(self, LaunchChoice(profile))
 
     def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Draft:
-        """A form filled in with what a run was started with, changed by a cure if one is given.
+        """Return a form filled in with what a run was started with, changed by a cure if one is given.
 
         Raises:
             OperationError: the run's record cannot be read.
@@ -109,10 +109,10 @@ class Launcher:
         return Draft(self, choice, cure, environ, before=before, goes_on_from=goes_on_from(snapshot))
 
     def branch_of(self, snapshot: RunSnapshot, step: float) -> Draft:
-        """A form for a new run that branches off another one at a step.
+        """Return a form for a new run that branches off another one at a step.
 
         Raises:
-            OperationError: it cannot, and why.
+            OperationError: it cannot branch there, and why.
         """
         from .branching import branch_at, branch_choice
 
@@ -122,8 +122,8 @@ class Launcher:
 class Draft:
     """One launch that is being filled in. The differences from the profile become the choice.
 
-    A profile with a sweep means several runs as long as its swept fields hold several values; a new attempt of a run is
-    always a single one.
+    A profile with a sweep starts several runs as long as its swept fields hold several values; a new attempt of a run
+    is always a single one.
     """
 
     def __init__(
@@ -136,10 +136,11 @@ class Draft:
         before: LaunchChoice | None = None,
         goes_on_from: str | None = None,
     ) -> None:
-        """A form for one choice.
+        """Make a form for one choice.
 
         Args:
-            environ: that of the run whose new attempt this is; None: a new run, or several, in the launcher's own.
+            cure: the remedy that the choice already contains.
+            environ: that of the run whose new attempt this is; None: one or several new runs, in the launcher's.
             known: arguments that the program is known to take; see :meth:`asking_the_program`.
             before: the launch that this one changes.
             goes_on_from: the checkpoint that a new attempt resumes from if its program can.
@@ -148,7 +149,7 @@ class Draft:
         self._environ = launcher.environ if environ is None else environ
         self._cure = cure
         self._asks = cure.asks if cure else ()
-        """Arguments changed by a remedy whose values are unknown: they have to be filled in."""
+        """Arguments that a remedy changes but whose values are unknown: they have to be filled in."""
         self._note = cure.sentence if cure else ""
         self._choice = choice
         self._before = before
@@ -174,7 +175,7 @@ class Draft:
 
     @property
     def description(self) -> str:
-        """What a remedy has changed, or else the profile's own description."""
+        """What a remedy changed, else the profile's own description."""
         return self._note or self._choice.profile.description
 
     @property
@@ -211,11 +212,11 @@ class Draft:
         )
 
     def asking_the_program(self, values: Mapping[str, str]) -> Draft:
-        """The same form with a field for each argument that the program reports; asking may take a minute.
+        """Return the same form with a field for each argument that the program reports; asking may take a minute.
 
         Raises:
             UsageError: a value is wrong.
-            OperationError: the program does not say.
+            OperationError: the program does not report its arguments.
         """
         from .arguments import known_arguments
 
@@ -231,7 +232,7 @@ class Draft:
         return Draft(launcher, choice, self._cure, of_run, known, self._before, self._goes_on_from)
 
     def preview(self, values: Mapping[str, str]) -> Preview:
-        """What these values would start; whether the device exists is only checked at the start."""
+        """Return what these values would start; whether the device exists is only checked at the start."""
         from .telling import preview_of, told
 
         choices = self.choices(values)
@@ -246,17 +247,18 @@ class Draft:
         )
 
     def examine(self, values: Mapping[str, str]) -> Preview:
-        """:meth:`preview` of a form that another machine has to be asked about."""
+        """:meth:`preview`, for a form about which another machine has to be asked."""
         return self.preview(values)
 
     def close(self) -> None:
-        """Nobody is filling it in any more."""
+        """The form is no longer being filled in."""
 
     def launch(self, values: Mapping[str, str], *, call: str = "") -> str:
-        """Start all its runs, detached, and return the first one's id; a mistake in any of them starts none.
+        """Start all its runs, detached, and return the first one's id; if any has a mistake, none is started.
 
         Args:
-            call: an id of this request, which starts each of them once however often it arrives.
+            values: the fields' texts by key.
+            call: an id of this request, so that it starts each run only once, however often it arrives.
         """
         from .launch import launch_all
 
@@ -267,10 +269,13 @@ class Draft:
     def restart(
         self, snapshot: RunSnapshot, values: Mapping[str, str], *, rehearse: bool = False, request_id: str = ""
     ) -> Request:
-        """Ask for a new attempt with these values, or for a few steps with them that leave the run as it is.
+        """Request a new attempt with these values, or a rehearsal: a few steps that leave the run as it is.
 
         Args:
-            request_id: of the request, where whoever asks from elsewhere has named it.
+            snapshot: the run.
+            values: the fields' texts by key.
+            rehearse: whether to only try it out.
+            request_id: an id for the request, if it was chosen on another machine.
         """
         choice = self._chosen(values)
         self._plan(values, choice, check=True)
@@ -289,20 +294,20 @@ class Draft:
         return changes_between(self._before, choice, told) if self._before is not None else ()
 
     def save(self, values: Mapping[str, str], name: str, *, again: bool = False) -> Path:
-        """Save the values as a user's profile; an existing one is not overwritten."""
+        """Save the values as a profile of the user; an existing one is not overwritten."""
         from .editing import save_profile
 
         return save_profile(self._chosen(values), name, self._launcher.home, again=again)
 
     def completed(self, key: str, text: str) -> str | None:
-        """``text`` completed to the file or folder it begins to name, for a field with a path; else None.
+        """Return ``text`` completed to a file or folder that begins like it, if the field holds a path; else None.
 
-        Reads a folder: do not call it from the thread that draws.
+        This reads a folder, so do not call it from the thread that draws.
         """
         return completed_path(self._choice.profile.cwd, key, text)
 
     def _chosen(self, values: Mapping[str, str]) -> LaunchChoice:
-        # No shell stands between the form and the program: a `~` would reach it unchanged.
+        # There is no shell between the form and the program: a `~` would reach it unchanged.
         given = {
             key[len(ARGUMENT) :]: str(Path(text).expanduser()) if text.startswith("~/") else text
             for key, text in values.items()
@@ -345,7 +350,7 @@ class Draft:
         )
 
     def _rewritten(self, values: Mapping[str, str]) -> tuple[LaunchChoice, bool]:
-        """The choice with the form's command, and whether that differs from the profile's."""
+        """Return the choice with the form's command, and whether that command was changed."""
         words = read(values, COMMAND, tuple[str, ...]) if COMMAND in values else self._words
         if not words:
             raise UsageError("there is no command", "such as `python train.py --lr 0.1`", field=COMMAND)
@@ -359,7 +364,7 @@ class Draft:
         return self._choice.with_command([word for word in kept if word is not None]), True
 
     def _certain(self, key: str) -> str:
-        """The key for ``sets``: one that the program itself names is not mistyped, however similar to another."""
+        """Return the key for ``sets``: one that the program itself names is not mistyped, however close to another."""
         try:
             known_key(key, self._choice.profile)
         except UsageError:
@@ -367,7 +372,7 @@ class Draft:
         return key
 
     def choices(self, values: Mapping[str, str]) -> tuple[LaunchChoice, ...]:
-        """The runs that these values ask for.
+        """Return the runs that these values ask for, as one choice each.
 
         Raises:
             UsageError: a value is wrong.

@@ -31,7 +31,7 @@ from .record import RecordedRun, chosen, read_run
 
 
 def recorded_choice(run: RunDir) -> LaunchChoice:
-    """The choice that led to a run's newest launch, for the form and for ``restart --set``.
+    """Return the choice that led to a run's newest launch, for the form and for ``restart --set``.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -75,7 +75,7 @@ def _choice_of(run: RunDir, found: RecordedRun, choice: ChoiceRecord) -> LaunchC
 
 
 class RehearsedLaunch(NamedTuple):
-    """What a rehearsal tried out: the arguments of :meth:`Actions.restart` that do it for real."""
+    """What a rehearsal tried out, as the arguments of :meth:`Actions.restart` that do it for real."""
 
     device: str | None
     source: str
@@ -83,7 +83,7 @@ class RehearsedLaunch(NamedTuple):
 
 
 def rehearsed_launch(run: RunDir) -> RehearsedLaunch | None:
-    """The launch that the newest rehearsal of a run tried out; None if there was none.
+    """Return the launch that the newest rehearsal of a run tried out; None if there was none.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -99,7 +99,7 @@ def rehearsed_launch(run: RunDir) -> RehearsedLaunch | None:
 
 
 def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[Change] = ()) -> tuple[Change, ...]:
-    """What a changed launch changes. ``known`` may supply earlier values of arguments that were not given."""
+    """Return what a changed launch changes. ``known`` may supply earlier values of arguments that were not given."""
     told = {change.name: change.before for change in known}
     variables = _variables(before)
     words, plain = [_split_words(choice.written_command) for choice in (before, after)], dict[str, ArgumentValue]
@@ -126,7 +126,7 @@ def changes_between(before: LaunchChoice, after: LaunchChoice, known: Sequence[C
 
 
 def _variables(choice: LaunchChoice) -> dict[str, str]:
-    """Variables set by a launch, including those of its profile."""
+    """Return the variables that a launch sets, including those of its profile."""
     told = {**choice.profile.env, **choice.env}
     return {name: value for name, value in told.items() if name not in choice.drop_env}
 
@@ -153,7 +153,7 @@ def _said(name: str, value: ArgumentValue) -> str:
 
 
 def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) -> dict[str, str]:
-    """The environment for planning an edited launch of this run: that of its original shell, whoever asks now.
+    """Return the environment for an edited launch of this run: that of its original shell, whichever shell asks now.
 
     Raises:
         OperationError: the run's record cannot be read.
@@ -167,10 +167,10 @@ def environment_of(run: RunDir, environ: Mapping[str, str], machine: Machine) ->
 
 
 def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool = False, again: bool = False) -> Path:
-    """Save a launch as a user's profile and return its path. Secrets are left out; folders become absolute.
+    """Save a launch as a profile of the user and return its path. Secrets are left out; folders become absolute.
 
     Raises:
-        UsageError: the name cannot be a file's, or is taken and ``overwrite`` is False.
+        UsageError: the name cannot be a file name, or is taken and ``overwrite`` is False.
         OperationError: the file cannot be written.
     """
     profile = choice.profile
@@ -197,7 +197,7 @@ def save_profile(choice: LaunchChoice, name: str, home: Home, *, overwrite: bool
 
 
 def typed_value(value: Any) -> Any:
-    """A number that was set as text, as a number, so that the profile reads as a person would write it."""
+    """Return a number that was set as text as a number, so that the profile reads as a person would write it."""
     if not isinstance(value, str):
         return value
     for kind in (int, float):
@@ -210,7 +210,7 @@ def typed_value(value: Any) -> Any:
 
 
 def frozen_text(profile: Profile) -> str:
-    """The profile as TOML for a run's record, complete except for dots in place of secrets."""
+    """Return the profile as TOML for a run's record, complete except for dots in place of secrets."""
     hidden = {name: value for name, value in profile.env.items() if hides(name, value)}
     text = profile.text
     if hidden:
@@ -227,15 +227,15 @@ def frozen_text(profile: Profile) -> str:
         env = load_toml(text).get("env", {}) if text else {}
     except TomlMistake:
         return profile_toml(profile)
-    # A secret may be written in a way that no single line of the file shows.
+    # A secret may be written in a way that the lines above do not find.
     return text if text and all(env.get(name) == HIDDEN for name in hidden) else profile_toml(profile)
 
 
 def thaw(text: str, *, path: Path | None, cwd: Path) -> Profile:
-    """The profile from a run's record, to run where that run ran.
+    """Return the profile from a run's record, to run where that run ran.
 
     Raises:
-        UsageError: the record was written by a program with other keys.
+        UsageError: the record has keys that this version does not know, or is wrong.
     """
     profile = parse_profile(text, path=path, default_cwd=cwd)
     shown = {name: value for name, value in profile.env.items() if value != HIDDEN}
@@ -243,7 +243,7 @@ def thaw(text: str, *, path: Path | None, cwd: Path) -> Profile:
 
 
 def profile_toml(profile: Profile) -> str:
-    """A profile as TOML, if it came from no file, or its file cannot be shown as it is."""
+    """Return a profile as TOML, for one that has no file, or whose file cannot be shown as it is."""
     top = {
         "name": profile.name,
         "command": profile.command,
@@ -278,7 +278,7 @@ def profile_toml(profile: Profile) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """A value on one line. JSON's texts are valid TOML except for DEL."""
+    """Return a value as TOML on one line. JSON's strings are valid TOML except for DEL."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
     if isinstance(value, Mapping):

@@ -20,15 +20,17 @@ class Explanation(NamedTuple):
 
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
-    """The last exception in its log, if there is no finding."""
+    """The last exception in its log; only if there is no finding."""
     cure: Cure | None = None
     rehearsed: Rehearsed | None = None
 
 
 def explain(snapshot: RunSnapshot, environ: Mapping[str, str], arguments: Path) -> Explanation:
-    """Why its newest attempt ended, and what can be done.
+    """Return why the newest attempt of a run ended, and what can be done.
 
     Args:
+        snapshot: the run.
+        environ: the caller's environment.
         arguments: where programs' answers about their arguments are kept.
     """
     run, findings = RunDir(snapshot.dir), diagnosis_of(snapshot)

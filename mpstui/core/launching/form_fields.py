@@ -1,4 +1,4 @@
-"""The parts of a launch form: its fields, what their words mean, and what they would start."""
+"""The parts of a launch form: its fields, how their texts are read, and what they would start."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Words = TypeVar("Words")
 ARGUMENT = "arg:"
 """Prefix of the key of a field for one of the program's own arguments."""
 SWEEP = "sweep:"
-"""Prefix of the key of a field with several values of an argument, one run for each."""
+"""Prefix of the key of a field for several values of an argument, one run for each."""
 COMMAND, MORE, VARIABLES, MORE_SWEPT, AFTER, QUEUE = "command", "more", "env", "swept", "queue.after", "queue"
-"""Fields for the command itself, for what the profile has no field for, and for when to start."""
+"""Fields for the command itself, for what has no field of its own, and for when to start."""
 
 ENGINE, JOB, MORE_JOB = "on", "job:", "job"
-"""Fields for the scheduler, for an option of it (``job:slurm:nodes``), and for any further ones."""
+"""Fields for the scheduler, for one of its options (``job:slurm:nodes``), and for further options."""
 MACHINE = "machine"
-"""The field for where it starts."""
+"""The field for the machine on which it starts."""
 
 _A_PATH = re.compile(
     r"(?:^|_)(?:data|dataset|dir|directory|path|file|folder|root|cache|checkpoint|fasta|bed|npz|csv)(?:_|$)"
@@ -43,7 +43,7 @@ _A_PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of the launch form. ``choices`` make it a choice, else it is text."""
+    """One line of the launch form: a choice if it has ``choices``, else text."""
 
     key: str
     label: str
@@ -52,11 +52,11 @@ class Field:
     hint: str = ""
     """Shown in an empty field: what it may contain. An argument left empty is not passed."""
     when: tuple[str, tuple[str, ...]] | None = None
-    """The field is only shown while another one has one of these values: its key, and the values. None: always."""
+    """Show the field only while another one (by its key) has one of these values; None: always."""
 
 
 def device_field(choice: LaunchChoice, plan: Callable[[], LaunchPlan]) -> Field:
-    """The devices that the program can be put on, by its own arguments or by hiding the others from it."""
+    """Return a field with the devices that the program can use, by its arguments or by hiding the others from it."""
     asked = choice.device or choice.profile.device
     try:
         known: Collection[str] = plan().template.variants
@@ -67,7 +67,7 @@ def device_field(choice: LaunchChoice, plan: Callable[[], LaunchPlan]) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Exactly what would be started."""
+    """What exactly would be started."""
 
     command: str
     environment: tuple[EnvLine, ...] = ()
@@ -76,31 +76,31 @@ class Preview:
     runs: tuple[str, ...] = ()
     """Names of all runs if there are several; ``command`` is that of the first."""
     changes: tuple[str, ...] | None = None
-    """The differences from the launch it came from, each as ``name before -> after``; None: it came from none."""
+    """The differences from an earlier launch, each as ``name before -> after``; None: there is no earlier one."""
     profile: str | None = None
     epochs: float | None = None
     waits_for: tuple[str, ...] = ()
     """What must be true before it starts: a slot in a queue, the end of other runs."""
     host: str | None = None
-    """The other machine that it is sent to; until that has said what it would start, ``command`` is empty."""
+    """The other machine that it is sent to; ``command`` is empty until that has answered what it would start."""
     travels: tuple[str, ...] = ()
-    """What is sent there, and what stays, in sentences."""
+    """Sentences about what is sent there, and what stays here."""
     sends: bool = False
-    """Whether anything is sent: it may be there already."""
+    """Whether anything has to be sent: it may be there already."""
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether another machine has to be asked what it would start."""
+        """Whether another machine still has to be asked what it would start."""
         return self.host is not None and not self.command
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command as one line; the dots of a secret need no quotation marks."""
+    """Return a command as one line, without quotation marks around the dots of a secret."""
     return shlex.join(words).replace(f"'{HIDDEN}'", HIDDEN)
 
 
 def named(profile: Profile) -> dict[str, str]:
-    """The arguments that a profile gives a value: those in its command, and its own."""
+    """Return the arguments to which a profile gives a value, in its command or on its own."""
     written = {one.key: "true" if one.value is None else one.value for one in written_options(profile.command)}
     return {**written, **{key: _text(value) for key, value in profile.args.items()}}
 
@@ -112,7 +112,7 @@ def _text(value: ArgumentValue) -> str:
 
 
 def split(text: str, field: str) -> tuple[str, ...]:
-    """The values of a swept argument; having none is a mistake in that field."""
+    """Return the values of a swept argument; having none is a mistake in that field."""
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not found:
         raise UsageError("a sweep needs at least one value of each argument", "such as 1, 2, 3", field=field)
@@ -120,7 +120,7 @@ def split(text: str, field: str) -> tuple[str, ...]:
 
 
 def read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Words]) -> Words:
-    """The meaning of the words in a field; a mistake is reported at that field."""
+    """Parse the words in a field; a mistake is reported at that field."""
     try:
         return parse(shlex.split(values.get(field, "")))
     except ValueError:
@@ -130,7 +130,7 @@ def read(values: Mapping[str, str], field: str, parse: Callable[[list[str]], Wor
 
 
 def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
-    """The error with the form's field in place of the profile's key, None if the form has no such field."""
+    """Return the error with the form's field instead of the profile's key; None as field if the form has none."""
     wrong = error.field or ""
     argument = wrong.removeprefix("args.")
     typed = [MORE_SWEPT] if f"{argument}=" in values.get(MORE_SWEPT, "") else []
@@ -140,7 +140,7 @@ def at_field(error: UsageError, values: Mapping[str, str]) -> UsageError:
 
 
 def variables_of(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """``NAME=VALUE``, and ``-NAME`` for those to be left out."""
+    """Read ``NAME=VALUE``, and ``-NAME`` for variables to leave out."""
     dropped = tuple(word[1:] for word in words if word.startswith("-"))
     for name in dropped:
         if why := environment_name(name):
@@ -149,13 +149,13 @@ def variables_of(words: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]
 
 
 def resuming(profile: Profile, checkpoint: str | None) -> str:
-    """The end of the command of a new attempt: where it goes on. The supervisor adds it when it starts one."""
+    """Return the arguments by which a new attempt resumes; the supervisor appends them when it starts the attempt."""
     words = profile.resume_args if checkpoint else None
     return f" {command_line([word.replace('{checkpoint}', checkpoint or '') for word in words])}" if words else ""
 
 
 def completed_path(cwd: Path, key: str, text: str) -> str | None:
-    """``text`` completed to the file or folder it begins to name, if the field with this key may hold a path."""
+    """Return ``text`` completed to a file or folder that begins like it, if the field may hold a path; else None."""
     named = _A_PATH.search(key.removeprefix(ARGUMENT).replace("-", "_"))
     if not text or not (named or "/" in text or text.startswith("~")):
         return None

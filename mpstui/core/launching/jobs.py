@@ -1,4 +1,4 @@
-"""Runs that a scheduler starts: how they are submitted, and what happens to requests while there is no supervisor."""
+"""Runs that a scheduler starts: how they are submitted, and who answers requests while there is no supervisor."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from .choice import ACCELERATOR_QUEUE, LaunchChoice
 from .supervisors import PROGRAM, require_trust, start_supervisor
 
 KILL_SECONDS = 10.0
-"""If no supervisor answers a kill for this long, the scheduler is asked to end the job."""
+"""If a kill is not answered for this long, the scheduler is asked to end the job."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A launch that a scheduler starts: how that changes its plan."""
+    """How the plan of a launch changes if a scheduler starts it."""
 
     engine: Engine
     options: JobOptions
 
     @property
     def rule(self) -> EngineRule:
-        """What the supervisor in the job must know."""
+        """What the supervisor inside the job must know."""
         return self.engine.rule(self.options)
 
     @property
     def accelerator(self) -> str:
-        """What ``auto`` will find on the job's nodes: this machine's own devices say nothing about that."""
+        """What ``auto`` will find on the job's nodes, whatever devices this machine has."""
         return "cuda" if self.engine.asks_for_gpus(self.options) else "cpu"
 
     def fitted(self, profile: Profile, choice: LaunchChoice) -> tuple[Profile, LaunchChoice, JobPlan]:
-        """The profile and the choice for this job.
+        """Return the profile and the choice adapted to this job, and the job.
 
         Raises:
-            UsageError: it would also wait in a queue of ours, or nothing starts it on its other nodes.
+            UsageError: it would also wait in a queue of ours, or nothing would start it on the other nodes.
         """
         engine = self.engine
         if choice.queue.group not in (None, ACCELERATOR_QUEUE) or choice.queue.after:
@@ -57,12 +57,12 @@ class JobPlan:
             if profile.launcher != "torchrun":
                 hint = 'with launcher = "torchrun" its processes are started on all of them'
                 raise UsageError("nodes is more than 1, and nothing starts the program on the other nodes", hint)
-            # What starts it on every node passes SIGTERM on; SIGINT it may keep to itself.
+            # What starts it on every node passes SIGTERM on, but perhaps not SIGINT.
             profile = replace(profile, stop=profile.stop._replace(signal="term"))
         return profile, replace(choice, profile=profile, queue=QueueRule()), self
 
     def over_nodes(self, argv: Sequence[str]) -> list[str]:
-        """Turn torchrun on one node into torchrun on all nodes of the job: a launcher on each, meeting on the first."""
+        """Turn torchrun on one node into torchrun on all nodes of the job: one launcher each, meeting on the first."""
         count = self.engine.nodes(self.options)
         if count == 1:
             return list(argv)
@@ -75,7 +75,7 @@ class JobPlan:
 
 
 def job_plan(profile: Profile, choice: LaunchChoice) -> tuple[Profile, LaunchChoice, JobPlan | None]:
-    """The profile and the choice as they are where it starts, and the plan of its job; None: it starts here.
+    """Return the profile and the choice adapted to where it starts, and the plan of its job; None: it starts here.
 
     Raises:
         UsageError: there is no such scheduler, or an option is wrong.
@@ -85,9 +85,9 @@ def job_plan(profile: Profile, choice: LaunchChoice) -> tuple[Profile, LaunchCho
 
 
 class Submission:
-    """Submits runs together, as one array if there are several. A context; leaving it submits them.
+    """Context manager that submits runs together when it is left, as one array if there are several.
 
-    Raises (on leaving): OperationError: the scheduler refuses them; then none of them exists.
+    Raises (on leaving): OperationError: the scheduler refuses them; then all of them are removed.
     """
 
     def __init__(self, rule: EngineRule) -> None:
@@ -115,9 +115,11 @@ class Submission:
 
 
 def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str]) -> list[str]:
-    """Submit runs to their scheduler, and record the ids of their jobs.
+    """Submit runs to their scheduler, record the ids of their jobs, and return them.
 
     Args:
+        rule: the scheduler and its options.
+        runs: submitted as one array if there are several and the scheduler has arrays.
         environ: the caller's, secrets included: the scheduler passes it to the job.
 
     Raises:
@@ -145,7 +147,7 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
         raise OperationError(f"{engine.title} accepted the job, and did not say its number", "see its own list of jobs")
     for run, job in zip(runs, ids, strict=True):
         record = storage.read_or_none(JobRecord, run.job)
-        if record is not None and record.id is None:  # a job that starts at once may have recorded it
+        if record is not None and record.id is None:  # a job that started at once may have recorded it
             storage.write_json(run.job, record._replace(id=job))
         text = f"submitted as {engine.title} job {job}"
         with contextlib.suppress(OSError):
@@ -157,7 +159,7 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
 
 
 def job_of(run: RunDir, rule: EngineRule) -> JobView:
-    """The run's job, as its scheduler describes it; asked again if something has just been changed."""
+    """Return the run's job as its scheduler describes it; it is asked again if something was just changed."""
     record = storage.read_or_none(JobRecord, run.job)
     board = board_of(rule.name, run.path.parent.parent)
     if record is None or record.id is None or board is None:
@@ -168,11 +170,14 @@ def job_of(run: RunDir, rule: EngineRule) -> JobView:
 def attend(run: RunDir, rule: EngineRule, environ: Mapping[str, str], *, submits: bool) -> None:
     """Handle the requests of a run that has no supervisor here.
 
-    A supervisor on a node of the job reads them itself. A waiting job is cancelled, one that is over is submitted again
-    for a restart; any other requests are answered by a supervisor here that starts nothing.
+    A supervisor on a node of the job reads them itself. To end a waiting job, it is cancelled; to restart one that is
+    over, it is submitted again. A supervisor here, which starts nothing, answers the rest.
 
     Args:
-        submits: whether a restart is submitted: that happens once, not at each look for its answer.
+        run: the run.
+        rule: its scheduler and options.
+        environ: the caller's environment.
+        submits: whether to submit a restart, which happens once, and not whenever its answer is looked for.
 
     Raises:
         OperationError: the scheduler refuses or does not answer; the requests stay.
@@ -216,7 +221,7 @@ def change(run: RunDir, rule: EngineRule, action: str) -> None:
 
 
 def hold(run: RunDir, rule: EngineRule, request: Request) -> Request:
-    """Hold a waiting job (``pause``), or let it wait for its turn again (``continue``): requested and answered.
+    """Hold a waiting job (``pause``) or release it (``continue``), and write the request with its answer.
 
     Raises:
         OperationError: the scheduler refuses or does not answer.
@@ -231,7 +236,7 @@ def hold(run: RunDir, rule: EngineRule, request: Request) -> Request:
 
 
 def interim_answer(run: RunDir, rule: EngineRule, request: Request) -> Ack | None:
-    """What can be said about a restart before its job starts, perhaps in days; None if nothing need be said."""
+    """Return the answer to a restart whose job is still waiting, perhaps for days; None if there is nothing to say."""
     job = job_of(run, rule)
     if request.action != "restart" or not job.phase.waits:
         return None

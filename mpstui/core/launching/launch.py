@@ -1,4 +1,4 @@
-"""The launch of what was planned: each run gets its directory, its record, and a supervisor or a scheduler's job."""
+"""Launches what was planned: each run gets its directory, its record, and a supervisor or a scheduler's job."""
 
 from __future__ import annotations
 
@@ -28,12 +28,17 @@ from .values import require_values
 def launch_all(
     plans: Sequence[LaunchPlan], home: Home, environ: Mapping[str, str], clock: Callable[[], float], call: str = ""
 ) -> list[str]:
-    """Start planned runs, detached, in this order; returns their ids.
+    """Start planned runs, detached, in this order; return their ids.
 
-    If there are several, the program is first asked which arguments it takes: one misspelt word would fail them all.
+    If there are several, or a scheduler starts it, the program is first asked which arguments it takes: one misspelt
+    word would fail them all.
 
     Args:
-        call: an id of this request, which starts each of them once however often it arrives.
+        plans: at least one; all for the same scheduler, or none for any.
+        home: where the runs are created.
+        environ: the caller's environment.
+        clock: gives the time, in Unix seconds.
+        call: an id of this request, so that it starts each run only once, however often it arrives.
 
     Raises: see :func:`launch`.
         UsageError: a value that the program would refuse.
@@ -62,12 +67,16 @@ def launch(
 ) -> str:
     """Start a planned run, detached, and return its id.
 
-    The values of secrets reach the supervisor through its environment and are written nowhere.
+    The values of secrets reach the supervisor through its environment and are never written to a file.
 
     Args:
+        plan: the launch.
+        home: where the run is created.
+        environ: the caller's environment.
+        now: the time, in Unix seconds.
         start: starts its supervisor.
-        provenance: what runs that are launched together are launched from.
-        call: an id of this request; a run that it has already created is continued from where that ended.
+        provenance: shared by runs that are launched together.
+        call: an id of this request; if it has already created a run, that one is started, if need be, and returned.
 
     Raises:
         OperationError: the home cannot be written, the disk is nearly full, or the supervisor gave up.
@@ -86,7 +95,7 @@ def launch(
 
                 plan = brought_along(plan, run)
             storage.write_json(run.spec, spec_json(plan, run, now, home, call))
-        except OSError:  # leave no unreadable run behind
+        except OSError:  # leave no incomplete run behind
             shutil.rmtree(run.path, ignore_errors=True)
             raise
     except OSError as error:
@@ -114,7 +123,7 @@ def _launched_by(call: str, home: Home) -> RunDir | None:
 
 
 def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = None, call: str = "") -> dict[str, Any]:
-    """``spec.json``: the record, plus the choice itself under ``choice``, from which the form can be filled again."""
+    """Return ``spec.json``: the record, and under ``choice`` the choice, from which the form can be filled again."""
     from ..diagnosis.engine import supervisor_rules
 
     profile = plan.choice.profile
@@ -131,7 +140,7 @@ def spec_json(plan: LaunchPlan, run: RunDir, now: float, home: Home | None = Non
         secret_env=list(plan.secret_names),
         stop=profile.stop,
         restart=profile.restart,
-        # The supervisor must name causes without us, so its rules travel as data.
+        # The supervisor must find causes without this code, so it gets the rules as data.
         causes=[CauseRule(**rule) for rule in supervisor_rules()],
         queue=plan.queue,
         gpus=plan.gpus,

@@ -1,4 +1,4 @@
-"""The plan of a launch: the exact command and environment, and warnings."""
+"""The plan of a launch: its exact command and environment, and warnings."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPlan:
-    """Everything a launch will do, to be read before it is done."""
+    """Everything that a launch will do, to be looked at before it does it."""
 
     choice: LaunchChoice
     device: str
     """auto, mps, cuda or cpu."""
     template: LaunchTemplate
-    """What the supervisor gets: a command and environment for every device. Holds no secret."""
+    """What the supervisor gets: a command and environment for every device. Contains no secret."""
     argv: tuple[str, ...]
     """The command for ``device``; ``{run_dir}``, ``{attempt}`` and ``{checkpoint}`` are filled in by the supervisor."""
     env: tuple[EnvLine, ...]
@@ -50,7 +50,7 @@ class LaunchPlan:
     queue: QueueRule = field(default_factory=QueueRule)
     """What must be true before the run starts."""
     gpus: GpuRule | None = None
-    """The GPUs it may be given when it starts; None: none are chosen for it."""
+    """The GPUs that it may be given when it starts; None: none are chosen for it."""
     engine: EngineRule | None = None
     """The scheduler that starts it; None: it starts here."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -61,7 +61,7 @@ class LaunchPlan:
         return self.choice.name or self.choice.profile.name
 
     def shell(self) -> str:
-        """The same launch as a shell script, for people who want to see or keep it."""
+        """Return the launch as a shell script, to look at or to keep."""
         return shell_script(self.name, self.argv, self.env, Path(self.template.cwd))
 
 
@@ -69,8 +69,10 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     """Work out a launch without doing anything.
 
     Args:
+        choice: what to launch.
         environ: the caller's environment.
-        check: False skips what must exist here (device, program, modules): to show or print what would be done.
+        machine: this machine.
+        check: whether device, program and modules must exist here; False if the plan is only shown or printed.
 
     Raises:
         UsageError: a device, recipe, argument, program or folder that does not exist or cannot be used.
@@ -94,7 +96,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     arguments = plain if (best if device == "auto" else device) == "cpu" else faster
     doubts = doubts if arguments is faster else [_ONLY_ON_GPUS] * bool(doubts)
     if check:
-        # A node has devices of its own.
+        # The nodes of a job have devices of their own.
         _require_there(choice, command, "auto" if job else device, {**whole, **environment.secrets}, machine)
     queue = queue_rule(choice, device, whole, machine)
     chosen = variants.found[device]
@@ -140,7 +142,7 @@ def _device(choice: LaunchChoice, command: list[str], variants: DeviceVariants) 
 
 def _known(what: str, value: str | None, known: tuple[str, ...]) -> None:
     if value is not None and value not in known:
-        likely = None if value == "gpu" else nearest(value, known)  # one is "mps" or "cuda", but "cpu" is nearer
+        likely = None if value == "gpu" else nearest(value, known)  # "gpu" is mps or cuda, but nearest to "cpu"
         hint = f"did you mean {likely!r}?" if likely else f"one of {', '.join(known)}"
         raise UsageError(f"there is no {what} {value!r}", hint, field=what, near=likely)
 
@@ -154,7 +156,7 @@ def _with_recipe_arguments(
     for role, value in RECIPES[recipe].arguments.items():
         key = choice.profile.roles.get(role)
         if key and key not in choice.sets and key not in choice.drop_args:
-            # Programs switch something on with a bare flag or with a word; the profile's own value shows which.
+            # Programs turn things on by a bare flag or by a word; the profile's own value shows which.
             arguments[key] = "on" if value is True and isinstance(arguments.get(key), str) else value
             notes.append(f"recipe {recipe} sets {key}: {ARGUMENT_DOUBTS[role]}")
     return arguments, notes
@@ -163,7 +165,7 @@ def _with_recipe_arguments(
 def _command(
     choice: LaunchChoice, arguments: Mapping[str, ArgumentValue], machine: Machine, job: JobPlan | None
 ) -> list[str]:
-    """The command without its device: placeholders filled in, arguments appended, launcher prepended."""
+    """Return the command without its device: placeholders filled in, arguments appended, launcher prepended."""
     profile = choice.profile
     python = profile.python or machine.python
     words, appended = written_words(choice, arguments)

@@ -1,4 +1,4 @@
-"""Before a launch: what must exist, cheapest first, and the warnings that diagnosis rules derive from the plan."""
+"""Checks before a launch: what must exist, cheapest first, and warnings that diagnosis rules derive from the plan."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .editing import recorded_choice
 
 
 def world_problems(profile: Profile, program: str, environ: Mapping[str, str]) -> list[Problem]:
-    """What a profile names and the disk lacks: its folder, its interpreter, its program, its script.
+    """Return what a profile names but does not exist: its folder, its interpreter, its program, its script.
 
-    The sentences name the key of the profile's file; a command that came from no file has none.
+    The sentences name the key in the profile's file; a command without a profile's file has none.
     """
     found = {}
     if not profile.cwd.is_dir():
@@ -61,7 +61,7 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
     """Refuse a launch whose program, script, interpreter or folder is missing.
 
     Raises:
-        UsageError: names everything that is missing, with file and line if a profile names it.
+        UsageError: with everything that is missing, and file and line if it is from a profile.
     """
     problems = world_problems(profile, argv[0], environ)
     if problems and profile.path:
@@ -75,7 +75,7 @@ def require_program(profile: Profile, argv: Sequence[str], environ: Mapping[str,
 
 
 def require_text(argv: Sequence[str]) -> None:
-    """Refuse words that no record can hold.
+    """Refuse words that cannot be written into a record.
 
     Raises:
         UsageError: a word contains bytes that are not UTF-8.
@@ -117,7 +117,7 @@ def _is_program(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
 
 
 def script_of(profile: Profile) -> str | None:
-    """The script that a Python command runs, if it directly follows the interpreter's bare options."""
+    """Return the script that a Python command runs, if only options without a value come before it."""
     words = profile.command
     if len(words) < 2 or not (words[0] == "{python}" or is_python(words[0])):
         return None
@@ -136,9 +136,9 @@ def preflight_warnings(
     environ: Mapping[str, str],
     machine: Machine,
 ) -> list[str]:
-    """Sentences about what would fail at once or may fail later; there are no warnings about unknowns.
+    """Return sentences about what would fail at once or may fail later; nothing is said about what is unknown.
 
-    Reads small files and starts nothing: the form calls it at every key press.
+    Reads small files and starts nothing, since the form calls this at every key press.
     """
     from ..diagnosis.preflight import LaunchFacts, preflight, version
 
@@ -181,27 +181,27 @@ class EarlierRun:
 
     checkpoint_bytes: int | None = None
     memory_bytes: int | None = None
-    """Of the whole process, according to its last heartbeat."""
+    """Of the whole process, from its last heartbeat."""
     batch_size: int | None = None
-    """What it was started with, if its profile says which argument that is."""
+    """The batch size it was started with, if its profile says which argument that is."""
 
 
 def installed_version(python: str, package: str, environ: Mapping[str, str]) -> str | None:
-    """The version of a package installed for an interpreter, from the name of its metadata folder; nothing is started.
+    """Return the version of a package installed for an interpreter, by the name of its metadata folder.
 
-    None if it is missing, or lies somewhere else (a system Python's dist-packages).
+    Starts nothing. None if it is missing, or is installed elsewhere (in a system Python's dist-packages).
     """
     found = python if "/" in python else shutil.which(python, path=environ.get("PATH"))
     if found is None:
         return None
-    # Not resolved: a virtual environment's python links to one with packages of its own.
+    # Links are not followed: a virtual environment's python links to one with other packages.
     folders = (Path(found).parent.parent / "lib").glob(f"python3*/site-packages/{package}-*.dist-info")
     versions = sorted(folder.name.removeprefix(f"{package}-").removesuffix(".dist-info") for folder in folders)
     return versions[-1] if versions else None
 
 
 def earlier_run(home: Home, name: str) -> EarlierRun:
-    """What the newest run called ``name`` left behind, of those that left anything."""
+    """Return what the newest run called ``name`` left behind, of the runs that left anything."""
     ids: list[str] = []
     with contextlib.suppress(OSError):
         ids = sorted((one.name for one in home.runs.iterdir() if one.name.endswith(f"-{slug(name)}")), reverse=True)
@@ -220,7 +220,7 @@ def earlier_run(home: Home, name: str) -> EarlierRun:
 
 
 def _bytes_of(checkpoint: Path) -> int:
-    """Of a file, or of all files in a folder."""
+    """Return the size of a file, or of all files in a folder."""
     files = checkpoint.rglob("*") if checkpoint.is_dir() else [checkpoint]
     return sum(one.stat().st_size for one in files if one.is_file())
 

@@ -1,4 +1,4 @@
-"""A profile for a command, derived from what the program knows about itself and from what a run of it showed."""
+"""A profile for a command, derived from what the program says about its arguments and from what a run of it showed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .command import argument_words
 from .editing import recorded_choice, toml_value, typed_value
 
 MOST_LISTED = 24
-"""Nobody reads more arguments than this; the rest is in the program's own help."""
+"""Arguments that a profile lists, at most; the rest are in the program's own help."""
 _TELLING = re.compile(
     "lr|rate|batch|epoch|step|iter|seed|model|arch|data|out|optim|decay|warm|prec|16|worker|save|eval"
 )
@@ -39,13 +39,13 @@ _LOADS = re.compile(
     r"(load_)?state_dict(_path|_file)?|(load|pretrained|init|initial)_(weights|model|state|path|file)(_path|_file)?"
     r"|(model_)?weights_(path|file)|load(_from)?|pretrained_(checkpoint|ckpt)(_path)?"
 )
-"""What loads a saved model, where no argument says that it resumes."""
+"""Arguments that load a saved model, for programs without an argument to resume."""
 _DEVICE = re.compile(r"device|accelerator")
 _TO_CPU = re.compile(r"no_(cuda|accel|gpu|mps)|(use_)?cpu|force_cpu|cpu_only")
 _TO_GPU = re.compile(r"(use_)?(cuda|gpu|accel|mps)")
 _WEIGHTS = (".pt", ".pth", ".ckpt", ".safetensors", ".tar", ".h5", ".keras")
 _NO_MODEL = re.compile(r"(?i)(?:opt|optim|optimizer|ema|sched|scheduler|scaler|rng|random_states)(?=[\d_.-])")
-"""How the name of a file begins that is saved beside the model at one step, and is no model to resume from."""
+"""Beginnings of the names of files that are saved beside a model, and that nothing can resume from."""
 _BESIDE_WEIGHTS = re.compile(r"optimizer|scheduler|scaler|rng_state|training_args|random_states")
 _MOST_FILES = 20_000
 
@@ -57,9 +57,9 @@ class Proposal:
     text: str
     name: str
     sources: tuple[str, ...]
-    """Phrases: its arguments, a run."""
+    """As phrases: the program's arguments, a run."""
     complaint: str
-    """Why the program did not tell its arguments when it was asked for them; otherwise empty."""
+    """Why the program did not report its arguments when asked; empty if it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def propose(
     snapshot: RunSnapshot | None,
     env: Mapping[str, str] = MappingProxyType({}),
 ) -> Proposal:
-    """Find out what a profile of this command should say. Asks the program for its arguments, which may take a while.
+    """Return a profile for this command. The program is asked for its arguments, which may take a while.
 
     Args:
         folder: where the profile will be; paths in it are relative to that.
@@ -123,16 +123,16 @@ def propose(
 
 
 def _typed(command: Sequence[str], known: Sequence[Argument], cwd: Path, name: str | None) -> Profile:
-    """The profile of the command as it was typed, with its short options replaced by their long names."""
+    """Return the profile of the command as typed, with short options replaced by their long names."""
     long = {flag: f"--{one.name}" for one in known for flag in one.flags if flag[:2] != "--" and one.name[:1] != "-"}
     typed = profile_of_command(tuple(long.get(word, word) for word in command), cwd=cwd, name=name)
-    if name is None and typed.name in ("main", "train", "run"):  # in a list of several projects the folder says more
+    if name is None and typed.name in ("main", "train", "run"):  # among several projects the folder says more
         typed = replace(typed, name=f"{cwd.name} {typed.name}")
     return typed
 
 
 def earlier_run(command: Sequence[str], cwd: Path, home: Home) -> RunDir | None:
-    """The newest run of the same program in the same folder, started as a command or from a profile."""
+    """Return the newest run of the same program in the same folder, started as a command or from a profile."""
     wanted = _same_program(profile_of_command(tuple(command), cwd=cwd).command)
     for run in sorted(run_dirs(home.runs), key=lambda one: one.run, reverse=True)[:200]:
         try:
@@ -145,12 +145,12 @@ def earlier_run(command: Sequence[str], cwd: Path, home: Home) -> RunDir | None:
 
 
 def _same_program(command: tuple[str, ...]) -> tuple[str, ...]:
-    """A command without the name of its Python, which a profile leaves open."""
+    """Return a command without its Python interpreter, which a profile leaves open."""
     return command[1:] if command[:1] == ("{python}",) or is_python(command[0]) else command
 
 
 def command_of(run: RunDir) -> tuple[tuple[str, ...], Profile]:
-    """The command of a run as it was typed, and its profile.
+    """Return the command of a run as it was typed, and its profile.
 
     Raises:
         OperationError: its record cannot be read.
@@ -160,7 +160,7 @@ def command_of(run: RunDir) -> tuple[tuple[str, ...], Profile]:
 
 
 def _argument_lines(typed: Profile, known: Mapping[str, Argument], elsewhere: set[str]) -> Iterator[str]:
-    """What was typed, then the others with their defaults, as comments: the form and `--set` know them all the same."""
+    """Yield the typed arguments, then the others with their defaults, as comments, which the form reads as well."""
     given = {folded(key): (key, value) for key, value in typed.args.items()}
     for name, (key, value) in given.items():
         yield _noted(f"{_key(key)} = {_value(value, known.get(name))}", known.get(name))
@@ -193,12 +193,12 @@ def _key(name: str) -> str:
 
 
 def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str]:
-    """What each argument means; a recipe could not set one that expects Python's True."""
+    """Return the argument for each role. One that expects the word True is left out: no recipe could set it."""
     words = {name for name, one in known.items() if one.default in ("True", "False") and one.kind != "switch"}
     found = {folded(name): name for name in reversed(names) if folded(name) not in words}
     usual = {role: next((found[one] for one in names if one in found), None) for role, names in USUAL_NAMES.items()}
     if not (usual["epochs"] or usual["steps"] or any(re.search("timestep|env_?step|frame", one) for one in found)):
-        usual["steps"] = found.get("num_steps")  # otherwise those of a rollout, or of a sampler
+        usual["steps"] = found.get("num_steps")  # elsewhere the steps of a rollout, or of a sampler
     plain = {role: found.get(role) for role in ROLES if role not in USUAL_NAMES}
     return {role: toml_value(name) for role, name in {**usual, **plain}.items() if name}
 
@@ -206,8 +206,8 @@ def _roles(names: Sequence[str], known: Mapping[str, Argument]) -> dict[str, str
 def _device(
     words: list[str], typed: Profile, known: Mapping[str, Argument], style: str
 ) -> tuple[Profile, str | None, dict[str, list[str]], str]:
-    """What was typed without a device; that device, also removed from the words; how the program takes each device;
-    and with which argument."""
+    """Return the typed profile without its device, that device, how the program takes each device, and the argument
+    that does so. The device is removed from ``words``, too."""
     args, telling = _device_args(known, style)
     asked = {folded(one.key): one.value for one in written_options(words)}
     if not telling and (named := next((one for one in written_options(words) if _names_device(one)), None)):
@@ -226,7 +226,7 @@ def _device(
 
 
 def _names_device(option: WrittenOption) -> bool:
-    """Whether it sets one of our devices, in a program whose arguments are unknown."""
+    """Return whether an option sets one of our devices, in a program whose arguments are unknown."""
     return _DEVICE.fullmatch(folded(option.key).rpartition(".")[2]) is not None and option.value in (
         "cpu",
         "mps",
@@ -235,10 +235,10 @@ def _names_device(option: WrittenOption) -> bool:
 
 
 def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, list[str]], str]:
-    """How the program takes each device, and the argument that sets it."""
+    """Return how the program takes each device, and the argument that sets it."""
     for name, one in known.items():
         flag = next((flag for flag in one.flags if flag.startswith("--")), *one.flags[:1] or [""])
-        numbered = one.kind in ("int", "float") or (one.default or "").isdecimal()  # which GPU it is
+        numbered = one.kind in ("int", "float") or (one.default or "").isdecimal()  # it chooses among GPUs
         takes = one.kind != "switch" and not numbered and (flag or style == "hydra")
         if takes and _DEVICE.fullmatch(name.rpartition(".")[2]):
             flag = flag or one.name
@@ -250,14 +250,14 @@ def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, l
         if one.kind == "switch" and _TO_GPU.fullmatch(name):
             gpus = [device for device in ("mps", "cuda") if device in name] or ["mps", "cuda"]
             off = next((other for other in one.flags if other.startswith("--no")), "")
-            if one.default == "True" and not off:  # a flag that switches off what is on without it
+            if one.default == "True" and not off:  # the flag turns the GPU off, which is on by default
                 return {"cpu": [flag]}, name
             return {device: [flag] for device in gpus} | ({"cpu": [off]} if off else {}), name
     return {}, ""
 
 
 def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple[list[str], str]:
-    """The [resume] table, as comments if part of it is unknown, and the argument it refers to."""
+    """Return the [resume] table, as comments if part of it is unknown, and the argument it refers to."""
     args: list[str] | None = None
     used = next((name for name, one in known.items() if _RESUME.fullmatch(name) and one.flags), "")
     loads = [name for name, one in known.items() if _LOADS.fullmatch(name) and one.flags and _takes_a_file(one)]
@@ -297,7 +297,7 @@ def _takes_a_file(argument: Argument) -> bool:
 
 
 def _others(cwd: Path, snapshot: RunSnapshot, home: Home) -> list[tuple[float, float]]:
-    """When other runs wrote into the same folder."""
+    """Return the spans of time in which other runs ran in the same folder."""
     found = []
     for run in run_dirs(home.runs):
         spec = storage.read_or_none(Spec, run.spec) if run.run != snapshot.run else None
@@ -309,8 +309,8 @@ def _others(cwd: Path, snapshot: RunSnapshot, home: Home) -> list[tuple[float, f
 
 
 def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float]]) -> _Shown:
-    """The checkpoints, heartbeat and metric files in the program's folder that were written while the run, and no
-    other, was running: if two may have written a file, it is unknown whose it is, unless the run has reported it."""
+    """Return the checkpoints, heartbeat and metric files in the program's folder that were written while the run, and
+    no other, was running. If two may have written a file, it does not count unless the run reported it."""
     began, ended = snapshot.started or 0.0, snapshot.ended or snapshot.seen
     told = snapshot.numbers.checkpoint
     weights: list[tuple[float, Path]] = []
@@ -338,7 +338,7 @@ def _shown(cwd: Path, snapshot: RunSnapshot, others: Sequence[tuple[float, float
 
 
 def _pattern(written: Sequence[Path]) -> str | None:
-    """A glob for files like the newest one: numbers become stars, or the folder that has the number."""
+    """Return a glob for files like the newest one: numbers in its name, or in that of its folder, become stars."""
     written = [one for one in written if not _NO_MODEL.match(one.name)] or written
     if not written:
         return None
@@ -353,7 +353,7 @@ def _pattern(written: Sequence[Path]) -> str | None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a program, without the records of runs, whose home may lie in the same folder."""
+    """Yield the files of a program, without the records of runs, whose home may be in the same folder."""
     count = 0
     for place, folders, files in os.walk(folder):
         if "attempts" in folders and RunDir(Path(place)).spec.exists():
@@ -369,7 +369,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _program(words: list[str], cwd: Path, environ: Mapping[str, str]) -> tuple[list[str], Path | None]:
-    """The command, with ``{python}`` in place of an interpreter, and that one: any shell may launch a profile."""
+    """Return the command with ``{python}`` for its interpreter, and that one; other programs get their full path, as a
+    profile may be launched from any shell."""
     found = (
         shutil.which(words[0], path=environ.get("PATH")) if "/" not in words[0] else os.path.normpath(cwd / words[0])
     )
@@ -379,7 +380,7 @@ def _program(words: list[str], cwd: Path, environ: Mapping[str, str]) -> tuple[l
 
 
 def _path(path: Path, folder: Path) -> str:
-    """As a person would write it: relative to the profile's folder, below the home folder, or in full."""
+    """Return the path as a person would write it: relative to the profile's folder, with ``~``, or in full."""
     if path.is_relative_to(folder.parent):
         return os.path.relpath(path, folder)
     return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)

@@ -1,7 +1,7 @@
 """What a run was launched from: the git commit of its folder and the changes since, packages, host.
 
-Recorded at the launch, since all of it may change while the training runs. Git is asked at most two questions,
-none if there is no ``.git`` above the folder, and must not run any program that the repository names (hooks, file
+It is recorded at the launch, since all of it may change while the training runs. Git is called at most twice, or not
+at all if there is no ``.git`` above the folder, and must not run any program that the repository names (hooks, file
 system monitors, external diffs). Packages are recognised by the names of their folders: nothing is imported, no
 interpreter is started.
 """
@@ -24,10 +24,10 @@ from ...wire.rundir import RunDir
 from ...wire.secrets import masked_text
 
 GIT_SECONDS = 3.0
-"""A run in a repository that is too large, or too far away, starts without this."""
+"""If git takes longer, since the repository is large or on a slow network, a run starts without it."""
 MOST_DIFF_BYTES = 1 << 20
 BROUGHT = ".mpstui-source.json"
-"""In a folder of code that another machine sent: the commit there, and the digests of its files."""
+"""A file in a folder of code that another machine sent: the commit there, and the digests of its files."""
 _QUIET = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false")
 _TOLD_PACKAGES = """
 torch torchvision torchaudio numpy transformers accelerate datasets lightning pytorch_lightning keras timm ultralytics
@@ -37,13 +37,13 @@ _INSTALLED = re.compile(r"([A-Za-z0-9_.]+)-([^-]+)\.dist-info")
 
 
 class ProvenanceNotes:
-    """Asks once per folder and interpreter: the runs of a sweep start from the same."""
+    """Takes the provenance once per folder and interpreter, which the runs of a sweep share."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Path, str], tuple[Provenance, str]] = {}
 
     def write(self, run: RunDir, folder: Path, program: str, environ: Mapping[str, str]) -> None:
-        """Save what is known with the run; on a full disk nothing is saved, and the run starts all the same."""
+        """Save what is known with the run; if the disk is full, nothing is saved and the run still starts."""
         key = folder, program
         if key not in self._known:
             self._known[key] = take(folder, program, environ)
@@ -55,7 +55,7 @@ class ProvenanceNotes:
 
 
 def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Provenance, str]:
-    """What is known now, and the changes of tracked files as a diff with its secrets masked."""
+    """Return what is known now, and the changes to tracked files as a diff in which secrets are masked."""
     version, packages = _installed(program, environ)
     found = Provenance(
         host=platform.node(),
@@ -87,7 +87,7 @@ def take(folder: Path, program: str, environ: Mapping[str, str]) -> tuple[Proven
 
 
 def _installed(program: str, environ: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """The interpreter's version and its packages, by the names of folders; None and no packages if it is not Python."""
+    """Return the interpreter's version and its packages, by the names of folders; None and none if it is not Python."""
     path = shutil.which(program, path=environ.get("PATH"))
     if path is None or "python" not in Path(path).name:
         return None, {}
@@ -101,7 +101,7 @@ def _installed(program: str, environ: Mapping[str, str]) -> tuple[str | None, di
 
 
 def _brought(found: Provenance, folder: Path) -> tuple[Provenance, str]:
-    """What the machine that sent the code knew about it."""
+    """Add what the machine that sent the code knew about it."""
     for parent in (folder, *folder.parents):
         try:
             told = storage.read_json(parent / BROUGHT)
@@ -115,7 +115,7 @@ def _brought(found: Provenance, folder: Path) -> tuple[Provenance, str]:
 
 
 def ask_git(folder: Path, seconds: float, *words: str) -> bytes | None:
-    """What git prints; None if it is missing, fails, or takes longer."""
+    """Return what git prints; None if it is missing, fails, or takes longer than ``seconds``."""
     environ = {
         **os.environ,
         "GIT_OPTIONAL_LOCKS": "0",

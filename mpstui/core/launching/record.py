@@ -1,4 +1,4 @@
-"""What a run's record says about how it was started, which actions can work on it, and what a restart asks for."""
+"""How a run was started, according to its record; which actions can work on it, and what a restart requests."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _REPORTS_ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """``spec.json``, and the edit of a restart that replaced its launch."""
+    """``spec.json``, with the edited launch of the last restart that changed it."""
 
     spec: Spec
     choice: ChoiceRecord
-    """Empty in records of other programs."""
+    """Empty in records that other programs wrote."""
     template: LaunchTemplate
     """What the next attempt starts from."""
 
@@ -45,7 +45,7 @@ class RecordedRun:
         return self.spec.profile_path is not None
 
     def device_refusal(self, device: str) -> str:
-        """Why the next attempt cannot run on ``device``; empty when it can."""
+        """Return why the next attempt cannot run on ``device``; empty if it can."""
         if device in self.template.variants:
             return ""
         env = next(iter(self.template.variants.values())).env if self.template.variants else {}
@@ -61,7 +61,7 @@ class RecordedRun:
         return "it will start from step 0: its profile has no [resume] setting"
 
     def resume_refusal(self, source: str) -> str:
-        """Why the next attempt cannot begin from ``source``; from scratch is always possible."""
+        """Return why the next attempt cannot begin from ``source``; empty if it can, as from scratch it always can."""
         if source in ("latest", "scratch") or self.template.resume_args is not None:
             return ""
         if not self.has_profile:
@@ -70,9 +70,10 @@ class RecordedRun:
 
 
 def no_variant(device: str, *, profile: bool, agent: bool) -> str:
-    """Why a program cannot be put on ``device``, and what would make that possible.
+    """Return why a program cannot be put on ``device``, and what would make that possible.
 
     Args:
+        device: mps, cuda or cpu.
         profile: it was launched from a profile's file, and not as a command.
         agent: it is started with the agent, which hides devices from Python programs.
     """
@@ -82,7 +83,7 @@ def no_variant(device: str, *, profile: bool, agent: bool) -> str:
 
 
 def read_run(run: RunDir) -> RecordedRun | None:
-    """The record of a run; None if it cannot be read, in which case nothing may be done to the run."""
+    """Return the record of a run; None if it cannot be read, in which case nothing may be done to the run."""
     spec = storage.stamp(run.spec)
     return _read_run(run.path, (spec, storage.stamp(run.status))) if spec is not None else None
 
@@ -110,7 +111,7 @@ def _read_run(path: Path, stamps: tuple[object, object]) -> RecordedRun | None:
 
 
 def chosen(found: Mapping[str, Any]) -> ChoiceRecord:
-    """The choice in a record or a request; an empty one if it cannot be read."""
+    """Return the choice in a record or a request; an empty one if it cannot be read."""
     choice = found.get("choice")
     try:
         return storage.from_json(ChoiceRecord, choice) if isinstance(choice, dict) else ChoiceRecord()
@@ -131,16 +132,17 @@ def plan_restart(
 ) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Check a restart against the run's record and this machine.
 
-    Returns the options of its request, and secrets for the supervisor's environment only, to be written nowhere.
+    Returns the options of its request, and secrets for the supervisor's environment, which must never be written down.
 
     Args:
-        device: None keeps the present one.
+        recorded: the run's record.
+        device: None keeps the current one.
         source: latest, best, scratch, or a checkpoint's path.
         choice: an edited launch, for this and later attempts; None starts the same one again.
         rehearsal: only try it out.
         runs: the folder of all runs, whose disk needs free space.
         environ: the caller's.
-        machine: only called if the machine must be asked.
+        machine: returns this machine; only called if it must be looked at.
 
     Raises:
         UsageError: the device or checkpoint does not exist, or the edited launch cannot work.
@@ -169,7 +171,7 @@ def plan_restart(
 
 
 def _existing(source: str, cwd: Path) -> str:
-    """``latest``, ``best``, ``scratch``, or the full path of a checkpoint, which is a file or a folder."""
+    """Return ``latest``, ``best``, ``scratch``, or the full path of a checkpoint, which is a file or a folder."""
     if source in ("latest", "best", "scratch"):
         return source
     for path in ((Path.cwd() / Path(source).expanduser()).absolute(), cwd / source):
@@ -181,21 +183,21 @@ def _existing(source: str, cwd: Path) -> str:
 
 
 def availability(snapshot: RunSnapshot, action: str) -> Availability:
-    """Whether ``action`` (an id of :data:`mpstui.core.actions.ACTIONS`) can work for this run.
+    """Return whether ``action`` (an id of :data:`mpstui.core.actions.ACTIONS`) can work for this run.
 
-    The sentence for an action that can work is a caution, such as a restart that can only begin from scratch.
+    If it can, its sentence is a caution, for example that a restart can only begin from scratch.
     """
     return allowed(snapshot, _facts(snapshot), BY_ID[action])
 
 
 def available(snapshot: RunSnapshot) -> Mapping[str, Availability]:
-    """What every action may do to this run now, by its id."""
+    """Return, for every action by its id, whether it can work for this run now."""
     facts = _facts(snapshot)
     return {action.id: allowed(snapshot, facts, action) for action in ACTIONS}
 
 
 def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
-    """A list's snapshots with what only a closer look shows: their checkpoints, and what can be done with each."""
+    """Complete the snapshots of a list with what a closer look shows: checkpoints, and what can be done with each."""
     from ..runs.checkpoints import CheckpointScanner
     from ..runs.files import WitnessReader
     from ..runs.local_machine import LocalMachine
@@ -212,7 +214,7 @@ def looked_into(snapshots: Iterable[RunSnapshot]) -> list[RunSnapshot]:
 
 
 def _facts(snapshot: RunSnapshot) -> RunFacts | None:
-    """What its folder says; None if its record cannot be read, and for a run that is only watched."""
+    """Return what a run's folder says; None if its record cannot be read, or it was not started by mpstui."""
     run = RunDir(snapshot.dir)
     recorded = read_run(run) if snapshot.is_ours else None
     if recorded is None:
@@ -226,12 +228,12 @@ def _facts(snapshot: RunSnapshot) -> RunFacts | None:
 
 
 def _unheard(run: RunDir, attempt: int) -> dict[str, str]:
-    """What the trainer itself cannot be asked for, and why; a program that reports may say which requests it reads."""
+    """Return the requests that the trainer itself cannot carry out, and why; a program may report which it takes."""
     folder = run.attempt(attempt)
     try:
         beat = storage.read_json(folder.heartbeat())
     except (OSError, UnreadableRecord):
-        return {}  # just written, or by a newer mpstui: its writer is asked
+        return {}  # being written, or from a newer mpstui: let its writer decide
     if beat is not None:
         alone = beat.get("reported") and not folder.stack_signal.exists()  # there is no agent to answer for it
         unheard = [one for one in _OF_THE_PROGRAM if one not in (beat.get("answers") or ())] if alone else []

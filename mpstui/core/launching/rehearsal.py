@@ -1,4 +1,4 @@
-"""What a rehearsal showed: an attempt that tried out a changed launch for some steps, next to the one that failed."""
+"""Rehearsals: an attempt that tries out a changed launch for some steps, compared with the attempt that failed."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ..runs.files import parse_lines
 
 _ALIKE = 0.01
 _COUNTS_PARTS = 0.75
-"""Printed steps beyond this share of accumulation times the steps done count the parts of batches."""
+"""Printed steps above this share of (steps done x accumulation) count parts of batches, not steps."""
 BY = "rehearsal"
-"""Who asked for the end of a rehearsal that got that far."""
+"""Recorded as who asked for the end of a rehearsal that has done its steps."""
 _LEAST_SECONDS = 30.0
 _LOG_BYTES = 1 << 18
-"""How much of the end of an attempt's output is read if nothing else has its steps."""
+"""Bytes read from the end of an attempt's output, if nothing else has its steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,40 +40,40 @@ class Shown:
     """What is known of one attempt; None is unknown."""
 
     step: int | None = None
-    """The last one."""
+    """The last step."""
     memory: str = ""
     """In words; empty if unknown."""
     steps_per_second: float | None = None
     first_step: int | None = None
     losses: Mapping[int, float] = field(default_factory=dict)
-    """By step, as reported, or else as printed."""
+    """By step, as reported, else as printed."""
     printed: Mapping[int, float] = field(default_factory=dict)
-    """By step, if only the agent saw the others: the program's own number is better."""
+    """By step, if ``losses`` come from the agent alone: the program's own numbers are better."""
     seconds: float | None = None
-    """From its launch to its end."""
+    """From launch to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsed:
-    """A rehearsal that has ended, next to the attempt that failed."""
+    """A rehearsal that has ended, compared with the attempt that failed."""
 
     attempt: int
     rehearsal: Rehearsal
     failed: Shown
     tried: Shown
     steps: int | None
-    """How many it did; None is unknown."""
+    """How many steps it did; None is unknown."""
     failure: str
-    """Why it ended before its steps were done; empty: it did them."""
+    """Why it ended before its steps were done; empty if it did them."""
 
     @property
     def proven(self) -> bool:
-        """Whether it did what the failed attempt did not: then the run can continue like this."""
+        """Whether it did its steps, so that the run can continue like this."""
         return not self.failure
 
     @property
     def loss_difference(self) -> float | None:
-        """The largest relative difference of the loss at a step that both did, each in the same words."""
+        """The largest relative difference between their losses at the same step, both printed or both reported."""
         told = (self.failed.printed, self.tried.printed), (self.failed.losses, self.tried.losses)
         for before, after in told:
             both = [(before[step], loss) for step, loss in after.items() if step in before]
@@ -105,7 +105,7 @@ class Rehearsed:
 
     @property
     def _how_far(self) -> str:
-        """How long it ran, and whether it got further than the attempt that failed."""
+        """In words: how long it ran, and whether it got further than the attempt that failed."""
         came, failed_at = self.tried.step, self.failed.step
         if self.steps is not None and came is not None:
             done = f"{whole(self.steps)} step{'' if self.steps == 1 else 's'} done"
@@ -125,12 +125,12 @@ def _labelled(label: str, memory: str) -> str:
 
 
 def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Profile, steps: int = 20) -> Rehearsal:
-    """The request to try out a changed launch of this run.
+    """Return the request to try out a changed launch of this run.
 
-    A program that reports no steps gets twice the time in which it failed.
+    A program that reports no steps gets twice the time that it took to fail.
 
     Raises:
-        UsageError: no step is asked for.
+        UsageError: ``steps`` is less than 1.
         OperationError: the run has not ended.
     """
     if steps < 1:
@@ -148,7 +148,7 @@ def rehearsal_of(snapshot: RunSnapshot, changes: Sequence[Change], profile: Prof
 
 
 def _in_short(changes: Sequence[Change], profile: Profile) -> tuple[str, str]:
-    """``batch 64`` and ``32 × 2``: a batch is shown with how often it is accumulated."""
+    """Return the changes as ``batch 64`` and ``32 × 2``: a batch is shown with its accumulation."""
 
     def of(role: str) -> Change | None:
         named = profile.roles.get(role)
@@ -167,7 +167,7 @@ def _in_short(changes: Sequence[Change], profile: Profile) -> tuple[str, str]:
 
 
 def newest_rehearsal(run: RunDir) -> Rehearsed | None:
-    """What the newest attempt showed, if it was a rehearsal and has ended; otherwise None."""
+    """Return what the newest attempt showed, if it was a rehearsal and has ended; otherwise None."""
     number = max(run.attempt_numbers(), default=0)
     folder = run.attempt(number)
     launched, ended = storage.read_or_none(LaunchRecord, folder.launch), storage.read_or_none(ExitRecord, folder.exit)
@@ -199,7 +199,7 @@ def _failure(run: RunDir, number: int, ended: ExitRecord) -> str:
 
 
 def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
-    """What an attempt's reports, or else its output and its exit record, say about it."""
+    """Return what an attempt's reports, else its output and its exit record, say about it."""
     folder = run.attempt(number)
     beat, ended = heartbeat.read(folder.heartbeat()), storage.read_or_none(ExitRecord, folder.exit)
     launched = storage.read_or_none(LaunchRecord, folder.launch)
@@ -208,7 +208,7 @@ def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
     printed = _losses_in_output(folder.output) if agent is not None or not points else {}
     losses = {step: loss for step, (_, loss) in points.items()} or printed
     if agent is not None and (parts := agent.accumulate or 1) > 1:
-        losses = {}  # the agent saw the loss of a part of each batch, and a program may count such parts
+        losses = {}  # the agent saw the loss of a part of each batch, and the program may count these parts
         printed = {} if max(printed, default=0) > _COUNTS_PARTS * parts * (agent.step or 0) else printed
     held, peak = _memory(beat), ended.rusage.get("max_rss_bytes") if ended else None
     return Shown(
@@ -223,7 +223,7 @@ def _shown(run: RunDir, number: int, metrics: Path) -> Shown:
 
 
 def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
-    """Time and loss by step, of one attempt."""
+    """Return the time and loss of one attempt by step."""
     found: dict[int, tuple[float, float]] = {}
     try:
         records = parse_lines(storage.read_bytes(path))
@@ -237,7 +237,7 @@ def _points(path: Path, attempt: int) -> Mapping[int, tuple[float, float]]:
 
 
 def _losses_in_output(path: Path) -> Mapping[int, float]:
-    """The printed training loss by the printed step."""
+    """Return the printed training loss by the printed step."""
     reader, found = LogReader(), dict[int, float]()
     for point in (*reader.feed(last_lines(path, _LOG_BYTES)), *reader.close()):
         step = point.run_step
@@ -247,7 +247,7 @@ def _losses_in_output(path: Path) -> Mapping[int, float]:
 
 
 def _pace(points: Mapping[int, tuple[float, float]]) -> float | None:
-    """Steps per second: the median, since the first steps are slow everywhere."""
+    """Return steps per second as a median, since the first steps are always slow."""
     steps = sorted(points)
     paces = [
         (after - before) / (points[after][0] - points[before][0])

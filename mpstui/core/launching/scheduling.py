@@ -1,4 +1,4 @@
-"""The fields of a launch form for a scheduler that starts the run, and for what is asked of it."""
+"""The fields of a launch form for a scheduler that starts the run, and for its options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = "none"
 
 
 def schedulers_here() -> tuple[str, ...]:
-    """Schedulers whose command is found on this machine; their offers are asked for in the meantime."""
+    """Return the schedulers whose command is found on this machine; asks them in the background what they offer."""
     found = tuple(name for name in ENGINES if shutil.which(engine_named(name).program))
     for name in found:
         ask_aside(name)
@@ -28,7 +28,7 @@ def require_scheduler(choice: LaunchChoice) -> None:
     """Refuse a launch whose scheduler is not on this machine.
 
     Raises:
-        UsageError: naming it.
+        UsageError: it is not.
     """
     found = engine_of(choice.profile.jobs, choice.on, choice.job)
     if found is not None and shutil.which(found[0].program) is None:
@@ -37,9 +37,10 @@ def require_scheduler(choice: LaunchChoice) -> None:
 
 
 def scheduler_fields(choice: LaunchChoice, offered: Sequence[str]) -> tuple[Field, ...]:
-    """Which scheduler starts it, and the usual options of each; none if there is none to choose.
+    """Return fields for which scheduler starts it, and for the usual options of each; none if there is no scheduler.
 
     Args:
+        choice: the launch.
         offered: schedulers in addition to those that the profile names.
     """
     jobs = choice.profile.jobs
@@ -59,10 +60,10 @@ def scheduler_fields(choice: LaunchChoice, offered: Sequence[str]) -> tuple[Fiel
 
 
 def scheduled(values: Mapping[str, str], choice: LaunchChoice) -> dict[str, Any]:
-    """``on`` and ``job`` of the launch that a form describes.
+    """Return ``on`` and ``job`` of the launch that a form describes.
 
     Raises:
-        UsageError: an option of the profile is left out, which a launch cannot do.
+        UsageError: an option of the profile was emptied: a launch can change it, but not leave it out.
     """
     if ENGINE not in values:
         return {"on": choice.on, "job": choice.job}

@@ -1,4 +1,4 @@
-"""Whose checkpoints a new run would overwrite: those of an earlier run of its name that saves into the same folder."""
+"""Whose checkpoints a new run would overwrite: those of an earlier run of that name that saves into the same folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _RUNS_LOOKED_AT = 20
 
 
 def overwritten(runs: Path, choice: LaunchChoice, template: LaunchTemplate) -> list[str]:
-    """A warning where a run of this name has saved where a new one with this command will; at most one.
+    """Return at most one warning: a run of this name has saved to where a new one with this command will save, too.
 
-    A run that still lives goes first. Where a run saves is known once it has: nothing is said about others.
+    A run that is still alive comes first. Where a run saves is only known once it has; others are not warned about.
     """
     if choice.branch is not None:  # it saves into its own folder
         return []
@@ -39,7 +39,7 @@ def overwritten(runs: Path, choice: LaunchChoice, template: LaunchTemplate) -> l
 
 
 def _shared(run: RunDir, template: LaunchTemplate, argv: Sequence[str]) -> Path | None:
-    """The folder outside its own that a run has saved into, and that a launch will save into too."""
+    """Return the folder, outside its own, that a run has saved to and that a launch will save to as well."""
     spec = storage.read_or_none(Spec, run.spec)
     if spec is None or spec.launch.cwd != template.cwd or spec.launch.checkpoints != template.checkpoints:
         return None
@@ -54,6 +54,6 @@ def _shared(run: RunDir, template: LaunchTemplate, argv: Sequence[str]) -> Path 
 
 
 def _names(word: str, path: Path) -> bool:
-    """Whether an argument is a part of the path that is saved to: another run may have another one."""
+    """Return whether an argument is part of the path that is saved to, so that a run with another one has another."""
     folder = word.rpartition("=")[2].strip("./")
     return bool(folder) and f"/{folder}/" in f"{path}/"

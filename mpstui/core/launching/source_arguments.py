@@ -1,4 +1,4 @@
-"""The arguments that a program's source names, if the program cannot be asked: it needs a GPU, or a module."""
+"""Reads the arguments in a program's source, if the program cannot be asked: it needs a GPU, or a missing module."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _NOTHING = ("help", "version")
 
 
 def arguments_in(text: str) -> list[dict[str, Any]]:
-    """What each ``add_argument`` with a plain name in a script would tell its parser, as rows of an answer.
+    """Return what each ``add_argument`` in a script says, as dictionaries of ``arguments.Argument``.
 
-    Only literals are known: a computed default counts as none.
+    Only literals are known: a computed name is skipped, a computed default counts as none.
     """
     try:
         tree = ast.parse(text)
@@ -57,7 +57,7 @@ def _told(call: ast.Call) -> Iterator[dict[str, Any]]:
 
 
 def _plain(value: ast.expr) -> Any:
-    """The value of a literal; None for what is computed."""
+    """Return the value of a literal; None for what is computed."""
     try:
         found = ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

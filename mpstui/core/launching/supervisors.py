@@ -1,4 +1,4 @@
-"""Starting supervisors: for one run, or for many from one process."""
+"""Starts supervisors: for one run, or for many from one process."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ PROGRAM = Path(__file__).resolve().parents[2] / "supervisor" / "__main__.py"
 def start_supervisor(run: RunDir, environ: Mapping[str, str]) -> None:
     """Start a supervisor and return once it holds the run (some tens of milliseconds).
 
-    Safe at any time and on any run: if there is one already, the second leaves at once. The process forks once more, so
-    that its parent is init and the one we wait for leaves no zombie.
+    Safe at any time and on any run: if there is one already, the second exits at once. The process forks once more, so
+    that its parent is init and the child we wait for leaves no zombie.
 
     Args:
-        environ: the caller's. Whatever marks the caller itself as part of a run is removed: a training may launch
-            another one, which must not be found, and ended, as one of its own processes.
+        run: the run.
+        environ: the caller's. Variables that mark the caller as part of a run are removed: if a training launches
+            another one, that must not be taken for one of its own processes, and ended with it.
 
     Raises:
-        OperationError: it could not take over the run; its own words are in ``supervisor.log``.
+        OperationError: it could not take over the run; its own message is in ``supervisor.log``.
     """
     require_trust(run)
     command = [sys.executable, "-I", "-S", str(PROGRAM), str(run.path)]
@@ -54,20 +55,20 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str]) -> None:
         raise OperationError(f"the supervisor of {run.run} could not be started: {error.strerror}") from error
     finally:
         os.close(log)
-    # ``Popen.wait`` with a time limit looks only every 50 ms, which would be half of a launch.
+    # ``Popen.wait`` with a timeout polls only every 50 ms, which would be half of a launch.
     deadline = time.monotonic() + READY_SECONDS
     while (code := child.poll()) is None and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    # None: a machine so slow that the run's own record must tell the rest.
+    # None: the machine is very slow, and the run's own record will show what became of it.
     if code not in (0, ALREADY_SUPERVISED, None):
         raise _gave_up(run, code)
 
 
 class Supervisors:
-    """Starts the supervisors of many runs, in the given order, from one process that reads their program once.
+    """Starts the supervisors of many runs, in the given order, from one process that loads their program once.
 
     They share its memory and start in a fraction of the time. Only on Linux: elsewhere, and if a run's environment
-    differs from that of the first, each is started separately. A context; leaving it waits until all have started.
+    differs from the first one's, each is started separately. A context manager: leaving it waits until all are started.
 
     Raises (on leaving): OperationError: one could not take over its run; the others did.
     """
@@ -82,7 +83,7 @@ class Supervisors:
         return self
 
     def start(self, run: RunDir, environ: Mapping[str, str]) -> None:
-        """See :func:`start_supervisor`; does not wait for its answer."""
+        """See :func:`start_supervisor`; does not wait for the result."""
         require_trust(run)
         if self._process is None and sys.platform == "linux":
             self._begin(environ)
@@ -90,11 +91,11 @@ class Supervisors:
             start_supervisor(run, environ)
             return
         self._asked.append(run)
-        with contextlib.suppress(OSError):  # it has died: in the end each is started separately
+        with contextlib.suppress(OSError):  # it has died: on leaving each is started separately
             self._process.stdin.write(os.fsencode(run.path) + b"\0")
 
     def _begin(self, environ: Mapping[str, str]) -> None:
-        # Each supervisor replaces the folder of all runs by its own run here, so leave room for any run's id.
+        # Each supervisor replaces this folder by its own run in the process list, so leave room for any run's id.
         folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len(f"{EACH} "))
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(
@@ -117,7 +118,7 @@ class Supervisors:
         answers, failures = self._process.stdout.fileno(), []
         for run in self._asked if error is None else ():
             if not select.select([answers], [], [], READY_SECONDS)[0]:
-                break  # a machine so slow that the runs' own records must tell the rest
+                break  # the machine is very slow: the runs' own records will show the rest
             code = os.read(answers, 1)
             if not code:
                 start_supervisor(run, self._environ)

@@ -1,4 +1,4 @@
-"""How a launch is described before it is started: in the form, by ``--dry-run``, and between machines."""
+"""Describes a launch before it is started: in the form, for ``--dry-run``, and between machines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from .shared_folders import overwritten
 
 
 def told(made: LaunchPlan, runs: Path | None = None) -> dict[str, Any]:
-    """What a plan would start, for JSON; the values of secrets are dots.
+    """Return what a plan would start, for JSON; the values of secrets are dots.
 
     Args:
-        runs: the folder of the runs that a new one is warned of; None: it is another attempt of one of them.
+        made: the plan.
+        runs: the folder of all runs, whose checkpoints a new run might overwrite; None for an attempt of one of them.
     """
     return {
         "name": made.name,
@@ -40,7 +41,7 @@ def told(made: LaunchPlan, runs: Path | None = None) -> dict[str, Any]:
 
 
 def script_of(runs: Sequence[Mapping[str, Any]]) -> str:
-    """The runs described by :func:`told` as one shell script, with what is asked of a scheduler as a comment."""
+    """Return the runs described by :func:`told` as one shell script, with the options of a scheduler as a comment."""
     jobs = [one["job"] for one in runs if one["job"]]
     asked = shlex.join(f"{key}={value}" if value else key for key, value in jobs[0]["options"].items()) if jobs else ""
     note = f"# each is a job of {jobs[0]['engine']}: {asked}".rstrip(": ") + "\n" if jobs else ""
@@ -48,7 +49,7 @@ def script_of(runs: Sequence[Mapping[str, Any]]) -> str:
 
 
 def preview_of(runs: Sequence[Mapping[str, Any]]) -> Preview:
-    """The preview of a form, for runs described by :func:`told`."""
+    """Return the preview in a form of runs described by :func:`told`."""
     first = runs[0]
     return Preview(
         command=command_line(first["command"]),

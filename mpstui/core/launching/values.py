@@ -1,4 +1,4 @@
-"""Values that cannot be right, refused before anything starts: an invalid choice, a missing file."""
+"""Refuses values that cannot be right before anything starts: an invalid choice, a missing file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .arguments import Argument, known_arguments
 _READ = re.compile(
     r"(?:^|_)(?:annotations|bed|config|csv|fasta|init|input|load|npz|pretrained|tokenizer|train|val|valid|vocab)(?:_|$)"
 )
-"""Words in names of arguments whose file is read: files written, or read only if they exist, may be missing."""
+"""Words in the names of arguments whose file is read. Files that are written, or read only if they exist, may be
+missing."""
 _WRITTEN = re.compile(r"(?:^|_)(?:cache|dest|export|log|logdir|logs|out|output|results|save|tmp|write)(?:_|$)")
 _DATA = re.compile(r"(?:^|_)(?:data|dataset|root)(?:_|$)")
 _FOLDER = re.compile(r"(?:^|_)(?:base|dir|directory|folder|home|path|prefix|root)(?:_|$)")
@@ -33,13 +34,17 @@ def require_values(
     *,
     ask: bool = False,
 ) -> tuple[str, ...]:
-    """Refuse values with which the program could only fail; a folder of data may be one that it creates itself. Returns
-    the names of the arguments that the program is known to take.
+    """Refuse values with which the program could only fail; return the names of the arguments it is known to take.
 
-    Nothing is refused while the program's own folder does not exist, as before its code is sent there.
+    A missing folder of data may be one that the program creates. Nothing is refused if the program's own folder does
+    not exist yet, since its code has still to be sent there.
 
     Args:
-        ask: have the program name its arguments if they are not known yet; it may take some seconds.
+        argv: the command.
+        arguments: the values to check.
+        cwd: the folder that the program runs in.
+        environ: the run's whole environment.
+        ask: ask the program for its arguments if they are unknown, which may take some seconds.
 
     Raises:
         UsageError: a value is not one of the program's choices or not a number, or a file that it reads is missing.
@@ -66,7 +71,7 @@ def require_values(
 
 
 def _may_be_joined(name: str, known: Mapping[str, Argument], arguments: Mapping[str, ArgumentValue]) -> bool:
-    """Whether another argument names a folder, which the program may prepend to this one's path."""
+    """Return whether another argument names a folder, to which the program may append this path."""
     others = {*known, *map(folded, arguments)} - {name}
     return any(_FOLDER.search(one) and not _WRITTEN.search(one) and not _READ.search(one) for one in others)
 

@@ -10,7 +10,7 @@ PACKAGES = ("absl.flags",)
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Report the flags that the program's own modules define, and end it when they are parsed."""
+    """When the flags are parsed, report those that the program's own modules define, and end it."""
 
     def read(self: Any, *args: Any, **options: Any) -> None:
         modules = self.flags_by_module_dict().items()

@@ -12,7 +12,7 @@ _KINDS = {"integer": "int", "int": "int", "float": "float"}
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Report the options of each command that is entered, and let none of them begin."""
+    """Report the options of each command that is entered, and end the program before it begins to work."""
     command = package.Command
     enter, begin = command.make_context, command.invoke
 
@@ -31,7 +31,7 @@ def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
 def _told(one: Any) -> dict[str, Any]:
     flags = [*one.opts, *one.secondary_opts] if one.param_type_name == "option" else []
     long = [flag for flag in flags if flag.startswith("--")] or flags or [one.name]
-    # click's types have names, typer's copy knows Python's types.
+    # click's types have names; typer's copy uses Python's types.
     takes = one.type if hasattr(one, "type") else one.type_descriptor.annotation
     word = str(getattr(takes, "name", None) or getattr(takes, "__name__", "")).partition(" ")[0]
     values = takes if isinstance(takes, type) and issubclass(takes, enum.Enum) else getattr(takes, "choices", ())

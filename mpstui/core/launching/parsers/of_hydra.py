@@ -13,7 +13,7 @@ _ENDINGS = (".yaml", ".yml")
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Report what the function behind ``hydra.main`` would be given, and do not let it begin."""
+    """Report what the function behind ``hydra.main`` would be given, and end the program before it begins."""
 
     def main(config_path: Any = None, config_name: Any = None, **options: Any) -> Any:
         def decorated(task: Any) -> Any:
@@ -31,7 +31,7 @@ def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
 
 
 def _told(package: Any, folder: str, name: str) -> list[dict[str, Any]]:
-    """Groups first, each with the files to choose from; then the values under their full keys."""
+    """Return the groups, each with the files to choose from, then the values under their full keys."""
     omegaconf = importlib.import_module("omegaconf").OmegaConf  # hydra needs it
     words = [word for word in sys.argv[1:] if "=" in word]
     with package.initialize_config_dir(config_dir=os.path.abspath(folder), version_base=None):  # noqa: PTH100

@@ -14,7 +14,7 @@ _MADE_FROM = ("prog", "description", "default", "use_underscores", "config")
 
 
 def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Report what the first ``tyro.cli`` would take, and let nothing after it begin."""
+    """Report what the first ``tyro.cli`` would take, and end the program there."""
     parser_of = package.extras.get_parser
 
     def cli(made_of: Any, *args: Any, **options: Any) -> Any:
@@ -26,7 +26,7 @@ def look(package: Any, keep: Callable[[list[dict[str, Any]]], None]) -> None:
 
 
 def _told(one: Any) -> dict[str, Any]:
-    """Its defaults and types are words of the help text."""
+    """Read an argument of tyro's parser, whose default and type are only in the help text and the metavar."""
     text = " ".join(str(one.help or "").replace("%%", "%").split())
     default = _DEFAULT.search(text)
     metavar = str(one.metavar or "")
