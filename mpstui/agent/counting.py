@@ -12,13 +12,13 @@ from .parsed import ParsedArguments
 _NAMES = ("global_step", "step", "iter_num", "iteration", "iter", "steps", "num_steps", "n_iter")
 """Names that checkpoints give to the number of optimizer steps done."""
 _MOST = 1000
-"""Weights of a network that are looked at, at most."""
+"""Most weights of a network that are looked at."""
 _MOST_PARTS = 20
-"""From so many on, an optimizer's calls on one batch are steps of their own, not parts of one step."""
+"""So many steps with one batch are no longer taken for parts of a single one."""
 _LOOK_SECONDS = 0.2
-"""Least time between two looks at the values of weights: some programs evaluate after every step."""
+"""Least seconds between two looks at the values of weights: some programs evaluate after every step."""
 _FEW = 3
-"""Times that initialising a network again writes a weight, at most."""
+"""Most writes to a weight when its network is initialised again."""
 
 
 class Steps:
@@ -50,15 +50,15 @@ class Steps:
         self._optimizers: list[weakref.ref[Any]] = []
         self._made: set[int] = set()
         self._networks: dict[int, int] = {}
-        """The number of the network, by id of each optimizer that has stepped since then."""
+        """By id of each optimizer that has stepped since then: the number of its network."""
         self._count_of_networks = 0
         self._trained: dict[int, tuple[weakref.ref[Any], int]] = {}
         """By id of each parameter: itself and the number of its network."""
         self._one_by_one = True
         self._written: dict[int, _Written] = {}
-        """The network of each optimizer, by the optimizer's id."""
+        """By id of each optimizer: the network that it trains."""
         self._looks_again = False
-        """True from an optimizer's creation to the next backward pass: its network may be initialised again yet."""
+        """Whether no backward pass followed an optimizer's creation: its network may yet be initialised again."""
         self._looked_at = float("-inf")
         self._newest: weakref.ref[Any] | None = None
         self._resumed = self._read_optimizer = False
@@ -106,7 +106,7 @@ class Steps:
         return None if self._lr is None else float(self._lr)
 
     def facts(self) -> dict[str, Any]:
-        """Return the heartbeat fields that are known here."""
+        """Return the heartbeat fields that depend on the count."""
         training = self.training if self.training > 1 else None
         planned = {f"planned_{name}": getattr(self.parsed, name) for name in ("epochs", "steps", "batch_size")}
         return {"lr": self.lr, "begun_step": self.before or None, "training": training, **planned}
@@ -204,7 +204,6 @@ class Steps:
         """Count an optimizer's step; return how many steps counted earlier turn out to be part of this one.
 
         Args:
-            optimizer: the one that made it.
             epoch_steps: steps per epoch, if known.
             joins: whether it is part of a step that has already begun.
         """
@@ -236,7 +235,7 @@ class Steps:
     def _found(self, optimizer: Any) -> int:
         """At an optimizer's first step, return the number of its network and decide whether a new training begins.
 
-        None begins if the previous training goes on alongside, as in meta-learning.
+        No training begins if the previous one goes on alongside, as in meta-learning.
         """
         trained = {key: (ref, number) for key, (ref, number) in self._trained.items() if ref() is not None}
         weights = {id(one): one for group in optimizer.param_groups for one in group["params"]}

@@ -31,7 +31,7 @@ class Ultralytics:
         self._told = 0
         """The last step whose loss was reported."""
         self._trained = False
-        """Whether an epoch has ended without its metrics; at the very end only the best weights are evaluated again."""
+        """Whether an epoch's metrics are still to come: at the very end only the best weights are evaluated again."""
         self._newest: dict[str, float] = {}
         self._waiting: deque[tuple[int, dict[str, Optional[float]]]] = deque(maxlen=_MOST_POINTS)
 
@@ -64,7 +64,7 @@ class Ultralytics:
 
     def _saved(self, trainer: Any) -> None:
         best = trainer.best if trainer.best_fitness == trainer.fitness and trainer.best.exists() else None
-        for path in (best, trainer.last):  # in this order: the last is the newest
+        for path in (best, trainer.last):  # in this order, since the last is the newest
             if path is not None:
                 self._watch.saved(CheckpointNote(os.path.abspath(path), self._step, time.time()))  # noqa: PTH100
 

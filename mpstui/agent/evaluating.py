@@ -27,7 +27,7 @@ class Evaluating:
         self._told_until: Optional[float] = None
         """The time up to which the pace knows of this evaluation. It is over then, unless another follows at once."""
         self._done_at_last = 0
-        """Steps done when the newest evaluation ended that only its loader gave away."""
+        """Steps done when the newest evaluation ended that only its loader showed."""
 
     def is_long(self, now: float) -> bool:
         """Return whether the evaluation has taken long enough to be reported."""
@@ -63,7 +63,7 @@ class Evaluating:
             self.since = now if self.since is None else self.since
 
     def _passed_by(self, now: float, steps_done: int) -> None:
-        """Note the end of an evaluation that only its loader gave away."""
+        """Note the end of an evaluation that only its loader showed."""
         is_part = 0 < steps_done - self._done_at_last < _FEWEST_STEPS
         self._done_at_last = steps_done
         if not is_part:

@@ -26,7 +26,7 @@ _LOSSES = ("train_loss", "loss", "train/loss", "training_loss", "train_loss_step
 _NO_METRICS = ("loss", "learning_rate", "epoch", "step", "total_flos", "train_loss", "num_input_tokens_seen")
 _NO_ENDINGS = ("_runtime", "_per_second", "_preparation_time")
 _MOST_POINTS = 1000
-"""Points that may wait for the next beat, at most."""
+"""Most points that wait for the next beat."""
 
 Point = tuple[int, dict[str, Optional[float]]]
 """A step, and what was measured at it."""
@@ -283,7 +283,7 @@ class _Keras:
 
 
 def _within(step: int, epoch: float | None, epoch_steps: int | None) -> dict[str, int | None]:
-    """Return the steps done in this epoch, and those it has; both None if unknown or not a count of whole epochs."""
+    """Return the steps done in this epoch, and those it has; both None if unknown, or if the two do not fit."""
     done = step - (int(epoch) - 1) * epoch_steps if epoch and epoch_steps else -1
     known = epoch_steps is not None and 0 <= done <= epoch_steps
     return {"epoch_step": done if known else None, "epoch_steps": epoch_steps if known else None}

@@ -44,7 +44,7 @@ def install(torch: Any, environ: Mapping[str, str]) -> Watch | None:
 
 
 def _is_spawned() -> bool:
-    """Return whether another Python process spawned this one: usually it is then a data-loader worker."""
+    """Return whether another Python process spawned this one, usually as a data-loader worker."""
     return "--multiprocessing-fork" in getattr(sys, "orig_argv", sys.argv)  # orig_argv: from Python 3.10 on
 
 
@@ -110,7 +110,7 @@ def _wrap(watch: Watch, owner: Any, name: str, before: Any, after: Any) -> None:
 
 
 class Guest(Protocol):
-    """An observer, which its first failure switches off."""
+    """An observer that is switched off by its first failure."""
 
     is_off: bool
 
@@ -121,7 +121,7 @@ class Guest(Protocol):
 def watched(
     original: Any, guest: Guest, before: Callable[..., None] | None = None, after: Callable[..., None] | None = None
 ) -> Any:
-    """Return ``original`` wrapped: ``before`` is called first with its arguments, ``after`` last with result and these.
+    """Wrap ``original``: ``before`` is called first with the same arguments, ``after`` last with result and arguments.
 
     Their first exception switches the guest off for good: it must never harm the program. In every other respect the
     function passes for the original: in name and signature, in tracebacks, in the line that a warning is attributed to,

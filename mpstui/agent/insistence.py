@@ -23,9 +23,7 @@ def answering(
     """Return a function that answers ``hidden``, except to lines that would only end the program, which get ``there``.
 
     Args:
-        original: the function it replaces; torch's own modules use the attributes of that, too.
-        hidden: the answer of a machine without accelerator.
-        there: the answer of one with it.
+        original: the function it replaces, whose attributes torch's own modules use as well.
         torch_folder: where torch's own code is, which always gets ``hidden``.
         tell: called with a sentence, once for each such line.
     """

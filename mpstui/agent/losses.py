@@ -134,7 +134,7 @@ class Losses:
         ]
         before: int = self._evaluated.get(optimizer, 0)
         self._evaluated[optimizer] = now = sum(counts)
-        most = max(root.passes for root in self._roots.values())  # not those before a resume
+        most = max(root.passes for root in self._roots.values())  # evaluations before a resume are not among them
         return max(1, min(now - before, most))
 
     @property
@@ -170,7 +170,7 @@ class Losses:
         return self._sites.get((id(frame.f_code), frame.f_lasti)) or self._new_site(frame, grad_fn, is_weighted)
 
     def _new_site(self, frame: Any, grad_fn: Any, is_weighted: bool) -> _Root:
-        """Add a call site. Those in one function that pass the same variable share a root: `no_sync` takes two of them.
+        """Add a call site. Those in one function that pass the same variable share a root: `no_sync` makes two of them.
 
         The source line names the variable. The frame's `f_locals` are left alone: before Python 3.13, reading them
         keeps the tensors of that moment alive until the function ends.

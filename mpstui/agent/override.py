@@ -89,7 +89,7 @@ class _Named:
         self._mode: Any = None
 
     def take_over(self) -> None:
-        """Replace every function of torch to which a device can be named."""
+        """Replace every function of torch that takes or describes a device."""
         torch = self._torch
         with contextlib.suppress(ImportError):
             importlib.import_module("torch.utils._device")  # torch loads it late

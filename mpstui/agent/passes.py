@@ -11,7 +11,7 @@ _MOST_OFTEN = 100
 _MOST_OFTEN_UNTOLD = 2
 """The same if its sampler has no length, as endless ones do not."""
 _MOST_AHEAD = 4
-"""Batches that may wait for their step, at most, if a loader is read ahead or in another thread."""
+"""Most batches that may wait for their step, if a loader is read ahead or in another thread."""
 
 
 class _Pass:
@@ -28,7 +28,7 @@ class _Pass:
         """Number of samples in the data set, if the loader does not know its length."""
         self.is_endless = False
         self.batch_size: int | None = loader.batch_size if isinstance(loader.batch_size, int) else None
-        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # torch warns more if asked
+        if not isinstance(loader.dataset, torch.utils.data.IterableDataset):  # len() of one changes what torch warns of
             try:
                 self.length = len(loader)
                 self.is_endless = self.length * (self.batch_size or 1) > _MOST_OFTEN * len(loader.dataset)
@@ -39,7 +39,7 @@ class _Pass:
         self.networks: set[int] = set()
         self.evaluates = False
         self.was_only_read = False
-        """Whether the program only took its data from it, and makes its steps with batches of its own."""
+        """Whether the program only took its data from this pass, and makes its steps with batches of its own."""
         self.collates = loader.collate_fn is not getattr(torch.utils.data, "default_collate", None)
 
     def measure(self, batch: Any) -> None:
@@ -252,7 +252,7 @@ class Passes:
         training: int = 1,
         epoch_saved: int | None = None,
     ) -> dict[str, Any]:
-        """Return the heartbeat fields that are known here.
+        """Return the heartbeat fields that depend on the passes.
 
         Args:
             passes_per_step: backward passes per step; 0 before the first step.

@@ -141,8 +141,6 @@ class Reporter:
         """Append one point to ``metrics.jsonl``, on rank 0 only.
 
         Args:
-            step: the step that it belongs to.
-            epoch: and the epoch, if known.
             metrics: values by name; with ``time`` in Unix seconds if they were measured earlier.
         """
         line = plain({"time": self._clock(), "attempt": self._attempt, "epoch": epoch, "step": step, **metrics})
@@ -164,7 +162,7 @@ class Reporter:
             self.event("checkpoint", f"saved {note.path}", path=note.path, step=note.step, **besides)
 
     def is_spoken_for(self) -> bool:
-        """Return whether the program reports by itself, beside the agent."""
+        """Return whether the program reports its own progress, beside the agent."""
         return self._program() is not None
 
     @_fail_open(lambda: _NO_REQUESTS.copy())

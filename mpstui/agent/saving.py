@@ -47,7 +47,7 @@ class Written:
         return self._newest
 
     def add(self, path: str, step: int | None, moment: float | None = None, *, weights_only: bool = False) -> None:
-        """Add one that was written at ``moment`` (Unix seconds; default: now), perhaps without an optimizer's state."""
+        """Add one written at ``moment`` (Unix seconds; default: now); ``weights_only``: it has no optimizer's state."""
         self._follow()
         path = os.path.abspath(path)  # noqa: PTH100
         self._newest = CheckpointNote(path, step, moment or time.time())
@@ -79,7 +79,7 @@ class Written:
         self._follow()
         for path, (note, weights_only) in list(self._untold.items()):
             for place in _names_of(path):
-                if place not in self._untold:  # a link to it: some programs make their best checkpoint so
+                if place not in self._untold:  # a link to it: some programs link their best checkpoint
                     self._untold[place], self._copied[place] = (note._replace(path=place), weights_only), path
         found = []
         for path, (note, weights_only) in self._untold.items():

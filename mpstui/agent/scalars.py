@@ -29,7 +29,7 @@ _FRAMES = re.compile(
     r"(?:--)?(?:[\w-]+\.)*"
     r"(?:(?:(?:total|num|n)[-_])?frames|(?:total|num|n|max)[-_]env[-_]steps)(?:=(.*))?"
 )
-"""The same, but only in a program that acts in environments; elsewhere frames are those of a video."""
+"""The same, but only in a program that acts in environments; elsewhere frames are those of a clip."""
 
 
 class Scalars:

@@ -51,7 +51,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 class _Imports:
     """A finder that lets modules load as usual and then hands them to the agent.
 
-    Until a module is really loaded it waits: many libraries first only ask whether one exists.
+    It waits until a module is really loaded: many libraries first only ask whether one exists.
     """
 
     def __init__(self) -> None:

@@ -80,7 +80,6 @@ class Actions:
         """Start a new attempt of the same run, whether it is running or has ended.
 
         Args:
-            snapshot: the run.
             device: None keeps the current one.
             source: latest, best, scratch, or a checkpoint's path.
             choice: an edited launch, for this and later attempts.
@@ -135,7 +134,6 @@ class Actions:
         """Start a supervisor if none is alive; a second one that starts at the same time exits by itself.
 
         Args:
-            run: the run.
             secrets: those of an edited launch; others come from the run's profile and from our environment.
             noting: record in the run's events which secrets are missing.
 

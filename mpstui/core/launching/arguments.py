@@ -129,8 +129,6 @@ def known_arguments(
 
     Args:
         command: complete, as it would be started.
-        cwd: the folder it would run in.
-        environ: the environment it would have.
         cache: the folder where answers are kept, by the program's file and interpreter.
         seconds: how long the program may take to build its parser.
         ask: False starts nothing and returns only what was kept.

@@ -117,7 +117,7 @@ def run_environment(
     machine: Machine,
     without: Collection[str] = (),
 ) -> RunEnvironment:
-    """Put recipe, profile and this launch over the environment, the last one wins; ``without`` are left out."""
+    """Put recipe, profile and this launch over ``environ``, the last one wins; names in ``without`` are left out."""
     lines: dict[str, EnvLine] = {}
     values: dict[str, str] = {}
     for name, value, reason, doubtful in _layers(profile, recipe, extra, environ, machine):
@@ -157,8 +157,6 @@ def environment_again(
     Args:
         then: the environment in the record of that launch.
         profile, recipe, extra: those of that launch; what these set is left out, since they will set it again.
-        environ: the caller's environment.
-        machine: this machine.
     """
     if "PATH" not in then:  # written by another program
         return dict(environ)

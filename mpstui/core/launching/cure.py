@@ -93,9 +93,8 @@ def cure_of(
     first; if none does, the first with what keeps it from working. None if no cause has a remedy that can be applied.
 
     Args:
-        run: the run.
         findings: its diagnosis, the most probable cause first.
-        environ: the caller's environment.
+        environ: the caller's.
         cache: where programs' answers about their arguments are kept, :attr:`Home.arguments`.
         ask: start the program if only it knows an argument; never just to look at a run.
 

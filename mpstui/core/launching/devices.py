@@ -45,11 +45,9 @@ def compile_variants(
     """Return a command for every device that this program can be made to use.
 
     Args:
-        profile: the program's profile.
         argv: the command without any device arguments of the profile.
         best: this machine's best device, which is used for ``auto`` if the program does not know that word.
         on_cpu: the command without what only pays off on an accelerator.
-        environ: the run's whole environment.
     """
     found: dict[str, DeviceVariant] = {}
     missing: dict[str, str] = {}
@@ -179,12 +177,8 @@ def gpu_rule(
     """Return the GPUs that a run in group ``cuda`` may be given; None in other groups, and if no GPUs are known.
 
     Args:
-        choice: the launch.
-        rule: its queue.
-        device: its device.
         argv: the command; a launcher in it takes a GPU for each process that it starts.
         environ: the run's whole environment.
-        machine: this machine.
     """
     if rule.group is None or slug(rule.group) != "cuda" or accelerator(device, environ, machine) != "cuda":
         return None

@@ -81,7 +81,7 @@ class Launcher:
         """Schedulers that a form offers in addition to those that its profile names."""
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Return every profile that can be found from here; without ``waits``, those that no other machine has."""
+        """Return every profile that can be found from here; without ``waits``, asks no other machine for any."""
         return list_profiles(self.home, self._cwd)
 
     def draft(self, name: str) -> Draft:
@@ -257,7 +257,6 @@ class Draft:
         """Start all its runs, detached, and return the first one's id; if any has a mistake, none is started.
 
         Args:
-            values: the fields' texts by key.
             call: an id of this request, so that it starts each run only once, however often it arrives.
         """
         from .launch import launch_all
@@ -272,9 +271,6 @@ class Draft:
         """Request a new attempt with these values, or a rehearsal: a few steps that leave the run as it is.
 
         Args:
-            snapshot: the run.
-            values: the fields' texts by key.
-            rehearse: whether to only try it out.
             request_id: an id for the request, if it was chosen on another machine.
         """
         choice = self._chosen(values)

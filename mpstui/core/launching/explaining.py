@@ -29,8 +29,6 @@ def explain(snapshot: RunSnapshot, environ: Mapping[str, str], arguments: Path) 
     """Return why the newest attempt of a run ended, and what can be done.
 
     Args:
-        snapshot: the run.
-        environ: the caller's environment.
         arguments: where programs' answers about their arguments are kept.
     """
     run, findings = RunDir(snapshot.dir), diagnosis_of(snapshot)

@@ -118,7 +118,6 @@ def submit(rule: EngineRule, runs: Sequence[RunDir], environ: Mapping[str, str])
     """Submit runs to their scheduler, record the ids of their jobs, and return them.
 
     Args:
-        rule: the scheduler and its options.
         runs: submitted as one array if there are several and the scheduler has arrays.
         environ: the caller's, secrets included: the scheduler passes it to the job.
 
@@ -174,9 +173,6 @@ def attend(run: RunDir, rule: EngineRule, environ: Mapping[str, str], *, submits
     over, it is submitted again. A supervisor here, which starts nothing, answers the rest.
 
     Args:
-        run: the run.
-        rule: its scheduler and options.
-        environ: the caller's environment.
         submits: whether to submit a restart, which happens once, and not whenever its answer is looked for.
 
     Raises:

@@ -35,9 +35,6 @@ def launch_all(
 
     Args:
         plans: at least one; all for the same scheduler, or none for any.
-        home: where the runs are created.
-        environ: the caller's environment.
-        clock: gives the time, in Unix seconds.
         call: an id of this request, so that it starts each run only once, however often it arrives.
 
     Raises: see :func:`launch`.
@@ -70,10 +67,7 @@ def launch(
     The values of secrets reach the supervisor through its environment and are never written to a file.
 
     Args:
-        plan: the launch.
-        home: where the run is created.
-        environ: the caller's environment.
-        now: the time, in Unix seconds.
+        now: Unix seconds.
         start: starts its supervisor.
         provenance: shared by runs that are launched together.
         call: an id of this request; if it has already created a run, that one is started, if need be, and returned.

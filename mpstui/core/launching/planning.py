@@ -69,9 +69,7 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     """Work out a launch without doing anything.
 
     Args:
-        choice: what to launch.
         environ: the caller's environment.
-        machine: this machine.
         check: whether device, program and modules must exist here; False if the plan is only shown or printed.
 
     Raises:

@@ -61,7 +61,7 @@ class RecordedRun:
         return "it will start from step 0: its profile has no [resume] setting"
 
     def resume_refusal(self, source: str) -> str:
-        """Return why the next attempt cannot begin from ``source``; empty if it can, as from scratch it always can."""
+        """Return why the next attempt cannot begin from ``source``; empty if it can, as always from scratch."""
         if source in ("latest", "scratch") or self.template.resume_args is not None:
             return ""
         if not self.has_profile:
@@ -73,7 +73,6 @@ def no_variant(device: str, *, profile: bool, agent: bool) -> str:
     """Return why a program cannot be put on ``device``, and what would make that possible.
 
     Args:
-        device: mps, cuda or cpu.
         profile: it was launched from a profile's file, and not as a command.
         agent: it is started with the agent, which hides devices from Python programs.
     """
@@ -135,7 +134,6 @@ def plan_restart(
     Returns the options of its request, and secrets for the supervisor's environment, which must never be written down.
 
     Args:
-        recorded: the run's record.
         device: None keeps the current one.
         source: latest, best, scratch, or a checkpoint's path.
         choice: an edited launch, for this and later attempts; None starts the same one again.

@@ -40,7 +40,6 @@ def scheduler_fields(choice: LaunchChoice, offered: Sequence[str]) -> tuple[Fiel
     """Return fields for which scheduler starts it, and for the usual options of each; none if there is no scheduler.
 
     Args:
-        choice: the launch.
         offered: schedulers in addition to those that the profile names.
     """
     jobs = choice.profile.jobs

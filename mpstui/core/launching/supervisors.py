@@ -31,7 +31,6 @@ def start_supervisor(run: RunDir, environ: Mapping[str, str]) -> None:
     that its parent is init and the child we wait for leaves no zombie.
 
     Args:
-        run: the run.
         environ: the caller's. Variables that mark the caller as part of a run are removed: if a training launches
             another one, that must not be taken for one of its own processes, and ended with it.
 
@@ -95,7 +94,7 @@ class Supervisors:
             self._process.stdin.write(os.fsencode(run.path) + b"\0")
 
     def _begin(self, environ: Mapping[str, str]) -> None:
-        # Each supervisor replaces this folder by its own run in the process list, so leave room for any run's id.
+        # In its command line each supervisor replaces this folder by its own run: leave room for any run's id.
         folder = os.fsencode(self._runs) + b"/" * (_LONGEST_ID - len(f"{EACH} "))
         with contextlib.suppress(OSError):
             self._process = subprocess.Popen(

@@ -19,7 +19,6 @@ def told(made: LaunchPlan, runs: Path | None = None) -> dict[str, Any]:
     """Return what a plan would start, for JSON; the values of secrets are dots.
 
     Args:
-        made: the plan.
         runs: the folder of all runs, whose checkpoints a new run might overwrite; None for an attempt of one of them.
     """
     return {

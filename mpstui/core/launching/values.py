@@ -40,10 +40,6 @@ def require_values(
     not exist yet, since its code has still to be sent there.
 
     Args:
-        argv: the command.
-        arguments: the values to check.
-        cwd: the folder that the program runs in.
-        environ: the run's whole environment.
         ask: ask the program for its arguments if they are unknown, which may take some seconds.
 
     Raises:

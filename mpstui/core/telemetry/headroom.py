@@ -54,7 +54,7 @@ def is_growing(points: Sequence[Point]) -> bool:
 
 
 def since_jump(points: Sequence[Point]) -> Sequence[Point]:
-    """Return the points after the last jump (an eighth of them with over half of the gain): it predicts nothing."""
+    """Return the points after the last jump (an eighth of them with over half of the gain): jumps predict nothing."""
     while len(points) >= _FEWEST_POINTS:
         chosen = thinned(points)
         step = max(1, len(chosen) // 8)

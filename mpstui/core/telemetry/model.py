@@ -1,7 +1,7 @@
 """What is known about the machine and about one trainer's processes at one moment.
 
 Every quantity may be None, which means unknown and never zero. ``reasons`` says why a field is unknown, ``provenance``
-names the source that gave a known one. The metadata of each field give the range, and the total, within which a value
+names the source that gave a known one. The metadata of each field gives the range, and the total, within which a value
 makes sense: ``reading.sensible`` refuses any other, whichever source it came from.
 """
 

@@ -196,7 +196,7 @@ def _first_known(
 class GpuNumbers:
     """Tells cards apart, and gives each a number that it keeps: its index, or the next free one.
 
-    Each vendor counts its cards from 0, and what is known of one's must not be shown as the other's.
+    Each vendor counts its cards from 0, and what is known of one card must not be shown as another's.
     """
 
     def __init__(self) -> None:
