@@ -96,16 +96,18 @@ class JoinedCurves:
                 plain = bare  # ``data/n100`` beside a printed ``n100``
             names = alike.setdefault(_measured(plain), [])
             names.insert(0 if name == plain else len(names), name)  # prefer the name without a witness
-        for name in self._named_by_variables(found, told):
-            alike[name, ""] = [*(one for one in found if one not in told[0][1]), name]
+        candidates = [(name, names[:at]) for names in alike.values() for at, name in enumerate(names) if at]
+        printed = [name for name in found if name not in told[0][1]]
+        candidates += [(name, printed) for name in self._named_by_variables(found, told)]
         kept = dict(found)
-        for names in alike.values():
-            for name in names[1:]:
-                others = (one for one in names[: names.index(name)] if one in kept)
-                if (first := next((one for one in others if self._are_one(kept, one, name)), None)) is not None:
-                    mine, other = kept[first], kept.pop(name)
-                    more = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
-                    kept[first] = self._of_the_program(more, mine.told_by, other.told_by)
+        for name, others in candidates:
+            if name not in kept:
+                continue
+            first = next((one for one in others if one in kept and self._are_one(kept, one, name)), None)
+            if first is not None:
+                mine, other = kept[first], kept.pop(name)
+                more = mine if other.count <= mine.count else self._renamed(other, first, mine.axis)
+                kept[first] = self._of_the_program(more, mine.told_by, other.told_by)
         return kept
 
     def _named_by_variables(

@@ -211,6 +211,18 @@ def test_what_the_agent_calls_by_a_variable_is_the_curve_that_is_printed_with_it
     run.release()
 
 
+def test_beside_a_variable_of_the_agent_two_printed_curves_of_the_same_values_stay_two(home: Home) -> None:
+    """And the agent's samples of the loss are compared once, though they have two names."""
+    run = run_of(home)
+    losses = [round(1 + (step * 37 % 41) / 83, 6) for step in range(1, 41)]
+    run.beat(step=40, loss=losses[-1], metrics={"train_loss": losses[-1], "errG": 7.5}, **AGENT)
+    for step, loss in enumerate(losses, 1):
+        run.points({"time": NOW, "attempt": 1, "step": step, "loss": loss, "train_loss": loss, "errG": 7 + loss / 3})
+        run.output(f"{step}/40, train_loss: {loss:.4f} acc: {loss / 4:.4f} iou: {loss / 4:.4f}\n")
+    assert {"loss", "acc", "iou", "errG"} <= both(home, run)[1].series.keys()
+    run.release()
+
+
 @pytest.mark.parametrize(("late", "other", "curves"), [(0, 0.0, 1), (1, 0.0, 1), (1, 0.004, 2)])
 def test_what_is_written_before_a_step_is_made_is_the_loss_of_that_step(
     home: Home, late: int, other: float, curves: int
