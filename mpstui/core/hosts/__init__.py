@@ -1,4 +1,4 @@
-"""Other machines: the same core runs there, and what it knows is sent here over one connection, the line.
+"""Other machines: the same core runs there and sends what it knows over one connection, the line.
 
 ======================  ===============================================================================================
 the line                ``ssh`` opens it, ``line`` is it; ``bundle`` is what is sent, ``arrival`` unpacks and starts
@@ -11,6 +11,6 @@ launching there         ``offering`` (``sources``: which code travels) to ``stow
                         ``relocation`` makes a launch one of another machine, ``placing`` is the field of the form,
                         ``holding`` keeps a checkpoint of another machine for the run that begins from it
 moving a run            ``moving`` has both ends; ``departing`` where it was, ``settling`` where it goes on,
-                        ``continuing`` how; ``progress`` tells how far it is
+                        ``continuing`` how; ``progress`` reports how far it is
 ======================  ===============================================================================================
 """

@@ -25,9 +25,9 @@ if __name__ == "__main__":
 
         with suppress(OSError):
             remove_old(resolve_home(os.environ), time.time())
-    # A word for a module, so that neither pays for the other; commands are above this package.
+    # One module per word, imported only if asked for; commands belong to a layer above this package.
     _place = {"relay": "mpstui.cli.relay"}.get(sys.argv[1], f"mpstui.core.hosts.{sys.argv[1]}")
     _far = import_module(_place)
-    gc.freeze()  # what was imported stays
+    gc.freeze()  # what was imported lives as long as the process
     gc.enable()
     sys.exit(_far.main(sys.argv[2:]))

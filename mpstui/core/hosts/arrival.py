@@ -1,8 +1,8 @@
-"""The first of us that runs on a far machine: its text is sent with the command, before anything else of ours is there.
+"""The first code of ours to run on a far machine: its source is sent with the command, before anything else is there.
 
-It finds the bundle in a cache of the far user, or asks for it, checks its SHA-256, puts it there whole or not at all,
-and becomes it. What it says is lines that begin with the caller's marker, whatever shells and start-up files have
-printed before. Python 3.11, standard library alone.
+It finds the bundle in a cache of the far user, or asks for it, checks its SHA-256, stores it whole or not at all, and
+runs it. Each line that it prints begins with the caller's marker, to tell it from the output of shells and start-up
+files. Python 3.11, standard library only.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 ARRIVING = ".arriving-"
-"""How a folder begins that is not whole."""
+"""Prefix of the name of an incomplete folder."""
 _MOST_BYTES = 1 << 26
 
 
 class Refused(Exception):
-    """It cannot begin; ``what`` tells programs why."""
+    """We cannot start here; ``what`` tells programs why."""
 
     def __init__(self, what: str, detail: str) -> None:
         super().__init__(detail)
@@ -70,7 +70,7 @@ def main(marker: str, text: str) -> None:
 
 
 def find_home() -> None:
-    """Where HOME leads nowhere, the home that the system has for this user: fish garbles other letters than ASCII."""
+    """If HOME leads nowhere, set it to the home that the system knows for this user: fish garbles non-ASCII letters."""
     with suppress(KeyError):  # a user whom the system does not know
         known, told = pwd.getpwuid(os.geteuid()).pw_dir, os.environ.get("HOME")
         if not (told and Path(told).is_dir()) and Path(known).is_dir():
@@ -78,7 +78,7 @@ def find_home() -> None:
 
 
 def set_place(home: str, folder: str) -> None:
-    """Where mpstui keeps its files there, and what relative paths begin at; nothing where they are empty."""
+    """Set mpstui's home, if one is given, and change to ``folder``, by default the user's home."""
     if home:
         os.environ["MPSTUI_HOME"] = str(Path(home).expanduser())
     try:
@@ -90,7 +90,7 @@ def set_place(home: str, folder: str) -> None:
 
 
 def caches() -> Iterator[Path]:
-    """Where it may lie: the user's cache, else the first folder that takes it."""
+    """Yield the places where bundles may be kept, the user's cache first."""
     with suppress(RuntimeError):  # a user without a home
         home = Path.home()
         named = os.environ.get("XDG_CACHE_HOME", "")
@@ -102,7 +102,7 @@ def caches() -> Iterator[Path]:
 
 
 def find(asked: dict[str, Any]) -> Path | None:
-    """The one that was sent before, with all its files; None where there is none that may be run."""
+    """The folder of the bundle if it was sent before, is complete and safe to run; otherwise None."""
     for cache in caches():
         folder: Path = cache / asked["digest"]
         try:
@@ -114,13 +114,13 @@ def find(asked: dict[str, Any]) -> Path | None:
 
 
 def is_own(folder: Path) -> bool:
-    """Whether nobody but this user, or root, could have put there what is run from it, or the link that leads there."""
+    """True if nobody but this user, or root, could have put anything into the folder, or made the link to it."""
     found = folder.stat()
     return folder.lstat().st_uid == found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
 def measured(folder: Path) -> tuple[int, int]:
-    """How many files it holds, byte code apart, and how many bytes: cleaners of caches take single files away."""
+    """Number of files, not counting byte code, and their total bytes: cache cleaners remove single files."""
     files = size = 0
     for path, folders, names in os.walk(folder):
         if "__pycache__" in folders:
@@ -145,7 +145,7 @@ def receive(reads: BinaryIO, digest: str) -> bytes:
 
 
 def exactly(reads: BinaryIO, count: int) -> bytes:
-    """So many bytes of a stream."""
+    """Read exactly ``count`` bytes."""
     found = bytearray()
     while len(found) < count:
         part = reads.read(min(count - len(found), 1 << 16))
@@ -156,7 +156,7 @@ def exactly(reads: BinaryIO, count: int) -> bytes:
 
 
 def unpack(archive: bytes, asked: dict[str, Any]) -> Path:
-    """Put it into the first cache that takes it."""
+    """Store the bundle in the first cache that accepts it."""
     failures = []
     mask = os.umask(0o077)
     try:
@@ -164,7 +164,7 @@ def unpack(archive: bytes, asked: dict[str, Any]) -> Path:
             try:
                 cache.parent.mkdir(parents=True, exist_ok=True)
                 if cache.parent.lstat().st_uid == os.geteuid():
-                    cache.parent.chmod(0o700)  # made by another program of ours, under another mask
+                    cache.parent.chmod(0o700)  # made by another program of ours, under another umask
                     cache.mkdir(exist_ok=True)
                     if is_own(cache.parent) and is_own(cache):
                         return put(archive, cache, asked)
@@ -177,7 +177,7 @@ def unpack(archive: bytes, asked: dict[str, Any]) -> Path:
 
 
 def put(archive: bytes, cache: Path, asked: dict[str, Any]) -> Path:
-    """Whole or not at all; of several that send it at once the first one wins, and all have it."""
+    """Store it whole or not at all; if several processes do so at once, the first one wins and all can use it."""
     folder: Path = cache / asked["digest"]
     temporary = Path(tempfile.mkdtemp(prefix=ARRIVING, dir=cache))
     damaged = cache / f"{temporary.name}-damaged"
@@ -190,7 +190,7 @@ def put(archive: bytes, cache: Path, asked: dict[str, Any]) -> Path:
                 path.write_bytes(content.read() if content else b"")
         if folder.exists() and measured(folder) != tuple(asked["size"]):
             folder.rename(damaged)
-        with suppress(OSError):  # another one has put it there meanwhile
+        with suppress(OSError):  # another process has put it there meanwhile
             temporary.rename(folder)
         return folder
     finally:

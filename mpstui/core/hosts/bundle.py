@@ -26,12 +26,12 @@ from ..profiles.library import shipped_folder
 from .arrival import ARRIVING
 
 START = "mpstui/core/hosts/__main__.py"
-"""The file in it that is run."""
+"""The file in the bundle that is run."""
 _SOURCES = Path(__file__).resolve().parents[3]
 _STAYS = frozenset({"ui", "__pycache__", "profiles"})
-"""Parts of the package that are not sent; profiles are found in another way."""
+"""Parts of the package that are not sent from there; profiles are added separately."""
 _OTHERS = ("tomlkit", "platformdirs")
-"""Kept apart from our own: a training that may import our trainers must not be able to import these."""
+"""Packages kept apart from our own: a training that may import our trainers must not be able to import these."""
 _LEVEL = 9
 
 
@@ -43,17 +43,17 @@ class Bundle(NamedTuple):
     archive: bytes
     """A tar file."""
     size: tuple[int, int]
-    """How many files, and their bytes."""
+    """Number of files, and their total bytes."""
 
     def packed(self) -> bytes:
-        """As it is sent (0.2 s of processor time): its length in eight bytes, then zlib's stream."""
+        """The bundle as sent: its length in eight bytes, then a zlib stream (takes 0.2 s of processor time)."""
         stream = zlib.compress(self.archive, _LEVEL)
         return len(stream).to_bytes(8, "big") + stream
 
 
 @cache
 def bundle() -> Bundle:
-    """Made from the sources that this process runs (60 ms)."""
+    """Make the bundle from the sources that this process runs (60 ms)."""
     out, count, total = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, path in sorted(_files()):
@@ -66,7 +66,7 @@ def bundle() -> Bundle:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Every file under the name that it gets there, which is that of an installed mpstui."""
+    """Yield each file with its name in the bundle, where it lies as in an installed mpstui."""
     yield from _below(_SOURCES / "mpstui", "mpstui", _STAYS)
     yield from _below(shipped_folder(), "mpstui/profiles", frozenset())
     yield from _below(_SOURCES / trainer_module(), INSTALLED_TRAINER, frozenset({"__pycache__"}))
@@ -91,7 +91,7 @@ _NAME = re.compile(r"[0-9a-f]{64}")
 
 
 def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
-    """Called in the bundle that has just arrived: remove those unused for 30 days, and incomplete ones.
+    """Called by a bundle that has just arrived: remove bundles unused for 30 days, and incomplete ones.
 
     The bundle from which a run was started stays as long as the run: its agent lies there, and its restarts need it.
     """
@@ -107,7 +107,7 @@ def remove_old(home: Home, now: float, cache: Path = _SOURCES.parent) -> None:
 
 def _names(run: RunDir, name: str) -> bool:
     try:
-        job = storage.read_bytes(run.job) if run.job.exists() else b""  # it may wait for days
+        job = storage.read_bytes(run.job) if run.job.exists() else b""  # a job may wait for days
         return name.encode() in storage.read_bytes(run.spec) + job
     except OSError:
         return True  # unknown, so keep it

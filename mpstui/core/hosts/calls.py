@@ -1,9 +1,8 @@
-"""What another machine asked of this one, recorded so that it is done once, however often it is asked.
+"""Requests from another machine, recorded so that each is carried out once, however often it is repeated.
 
-A line may break between a request and its answer. Whoever asked asks again under the same id: what was done is
-answered again, what is being done is waited for, and what was cancelled is never begun, however late it arrives. What
-was begun by a process that died is continued: whatever acts leaves the call's id in what it makes, and looks for that
-first.
+A line may break between a request and its answer; the caller then repeats the call under the same id. One that is done
+is answered again, one that is running is waited for, and one that was cancelled never begins, however late it arrives.
+One whose process died is continued: whatever carries it out leaves its id in what it makes, and looks for that first.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ CALLED_OFF = "it had been withdrawn"
 
 
 class Call(NamedTuple):
-    """One request, as it is passed to what acts on it."""
+    """One request, as passed to the code that carries it out."""
 
     id: str
     again: bool = False
-    """It was begun by a process that has died: how far that got must be found out."""
+    """A process that has died had begun it: how far it got must be found out."""
 
 
 class CallBook:
@@ -39,7 +38,7 @@ class CallBook:
         self._folder = folder
 
     def once(self, call: str, work: Callable[[Call], dict[str, Any]]) -> dict[str, Any]:
-        """Do it unless it was done already; returns its result either way.
+        """Carry out a call unless that was done before; return its result either way.
 
         Raises:
             OperationError: it was cancelled.
@@ -58,8 +57,8 @@ class CallBook:
     def call_off(self, call: str) -> dict[str, Any] | None:
         """Cancel a call that nobody waits for any more, or return its result.
 
-        None: it was not begun, and never will be. Empty: it was begun by a process that has died; asking again tells
-        the result.
+        None: it was not begun, and never will be. Empty: a process that has died had begun it; repeating the call
+        gives the result.
         """
         with self.holding(call):
             kept = storage.read_json(self._record(call))
@@ -79,7 +78,7 @@ class CallBook:
 
     @contextlib.contextmanager
     def holding(self, call: str) -> Iterator[None]:
-        """Be the only one who acts on a call.
+        """Hold a call's lock, so that nobody else acts on it.
 
         Raises:
             OperationError: somebody else is still acting on it.

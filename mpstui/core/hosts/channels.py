@@ -1,7 +1,7 @@
-"""What is known on one side and looked at on the other: values whose changes are sent, no faster than agreed.
+"""Values known on one side of a line and watched on the other: their changes are sent, no faster than agreed.
 
-A channel holds one value of one type. What has changed since it was last sent goes as one patch, and the next patch
-waits for as long as this one took. Nothing piles up: whatever happens meanwhile is in the next patch, or cancels out.
+A channel holds one value of one type. All that has changed since it was last sent is one patch, and the next patch
+waits as long as this one takes at the agreed rate. Nothing piles up: later changes join the next patch, or cancel out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .outbox import Outbox
 TOLD = Rules(digits=7)
 """More digits than any screen shows."""
 _FIRST_SECONDS = 1.0
-"""The longest wait after sending a value for the first time, which is no change."""
+"""The longest wait after the first patch of a channel, which is the whole value and not a change."""
 
 
 @dataclass(slots=True)
@@ -32,24 +32,24 @@ class _Channel:
 
 
 class Teller:
-    """Sends the values of channels. For one thread, except for what the outbox reports."""
+    """Sends the values of channels. Use it from one thread; only the outbox calls back from another."""
 
     def __init__(self, outbox: Outbox, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._outbox, self._monotonic = outbox, monotonic
         self._channels: dict[str, _Channel] = {}
 
     def may_tell(self, name: str) -> bool:
-        """Whether a change of this channel could be sent now."""
+        """True if a change of this channel could be sent now."""
         channel = self._channels.get(name)
         return channel is None or (not channel.waits and self._monotonic() >= channel.next_at)
 
     def told(self, name: str) -> Any:
-        """The value as the other side has it, or will have it; None: nothing was sent."""
+        """The value that the other side has, or is about to have; None if nothing was sent."""
         channel = self._channels.get(name)
         return channel.known.value if channel is not None and channel.known is not None else None
 
     def tell(self, name: str, kind: Any, value: Any, bytes_a_second: float, *, urgent: bool = False) -> bool:
-        """Send a value if it has changed, it is its turn, and the last change has left; returns whether it was sent."""
+        """Send a value if it has changed, its turn has come and its last patch has left; return True if it was sent."""
         channel = self._channels.setdefault(name, _Channel())
         if channel.waits or (not urgent and self._monotonic() < channel.next_at):
             return False
@@ -70,24 +70,24 @@ class Teller:
         return True
 
     def keep(self, names: set[str]) -> None:
-        """Forget every other channel: nobody looks at it any more."""
+        """Forget all channels but these: nobody looks at the others any more."""
         for name in self._channels.keys() - names:
             del self._channels[name]
             self._outbox.put(["gone", name], urgent=True)
 
 
 class Hearer:
-    """The values of channels, as they are received."""
+    """Receives the values of channels."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._known: dict[str, Known[Any]] = {}
 
     def hear(self, name: str, kind: Any, patch: Any) -> Any:
-        """The value that results from a patch.
+        """Apply a patch and return the new value.
 
         Raises:
-            Malformed: it is not a value of this channel.
+            Malformed: the patch does not fit, or the result is not a value of this channel.
         """
         known = self._known.get(name)
         try:
@@ -99,5 +99,5 @@ class Hearer:
         return value
 
     def drop(self, name: str) -> None:
-        """This channel will get no more values."""
+        """Forget a channel, which will get no more values."""
         self._known.pop(name, None)

@@ -1,9 +1,9 @@
-"""Values of our own types as plain JSON and back, by their annotations: dataclasses, named tuples and what is in them.
+"""Turn values of our own types into plain JSON and back, by their annotations: dataclasses, named tuples, their fields.
 
-One rule serves every class. Fields that equal their defaults are left out, so that the size depends on what a value
-says. Both directions can be given what was encoded or decoded before: unchanged parts remain the same objects, which
-makes small changes cheap to encode, to compare and to decode. Whatever does not fit its annotation is refused, and the
-error names the place.
+One rule serves every class. Fields that equal their defaults are left out, so that a value's size depends on its
+content. Both directions accept what was encoded or decoded before: unchanged parts remain the same objects, which
+makes small changes cheap to encode, to compare and to decode. Whatever does not fit its annotation is refused, with an
+error that names the place.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from .forms import (
 DERIVED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
     SeriesView: {"smooth": lambda view: debiased_average(view.mean, view.smoothing)}
 }
-"""Fields that are not sent: they follow from the others, and would change completely with each new point."""
+"""Fields that are not sent but computed from the others: they would change completely with each new point."""
 MOMENTS: Mapping[type, frozenset[str]] = {one: frozenset({"time"}) for one in (Heartbeat, CheckpointNote, Ack, Request)}
 """Moments in records whose annotations are read by programs that do not know us."""
 NAMED: dict[str, Any] = {}
 """Types that a module names in its annotations without importing them, by name."""
 FIELD = "."
-"""Prefix of field names, which distinguishes a record from a table: the order of its keys means nothing."""
+"""Prefix of field names. It distinguishes a record, in which the order of keys means nothing, from a table."""
 _MISSING: Any = object()
 
 
@@ -117,7 +117,7 @@ def _worth(known: Known[Any] | None) -> Known[Any] | None:
 
 
 class _Union(Form[Any]):
-    """Several types: the first that a value has. If JSON cannot tell them apart, its number comes before it."""
+    """One of several types: the first that fits. If JSON cannot tell them apart, its index is sent before the value."""
 
     def __init__(self, forms: tuple[Form[Any], ...], *, tagged: bool, optional: bool) -> None:
         # What is written as text precedes a float, and a bool precedes an int: each also counts as the latter.
@@ -221,7 +221,7 @@ def _default(one: dataclasses.Field[Any]) -> Any:
 
 
 class _Tuple(Form[Any]):
-    """So many values, each of its own type."""
+    """A tuple of fixed length, each value of its own type."""
 
     def __init__(self, kinds: tuple[Any, ...]) -> None:
         self._forms = [form_of(one) for one in kinds]
@@ -239,7 +239,7 @@ class _Tuple(Form[Any]):
 
 
 class _Many(Form[Any]):
-    """Any number of values of one type; a set is sent in order, so that it is the same each time."""
+    """Any number of values of one type; a set is sent sorted, so that it is the same each time."""
 
     def __init__(self, of: Form[Any], made: Callable[[Any], Any]) -> None:
         self._of, self._made = of, made
@@ -268,7 +268,7 @@ def _pairs(known: Known[Any] | None) -> Callable[[int], Known[Any] | None]:
 
 
 class _Floats(Form[Sequence[float]]):
-    """A column of numbers, in whatever container."""
+    """A sequence of floats, whatever its class."""
 
     def __init__(self, of: Form[float]) -> None:
         self._of = of

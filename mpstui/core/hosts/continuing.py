@@ -1,4 +1,4 @@
-"""How an arriving run continues here: its launch as this machine makes it, and the records that say so."""
+"""How an arriving run continues here: its launch, planned for this machine, and the records that say so."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from .parcel import HINT
 from .relocation import Places, relocated
 
 _ITS_OWN = ("run", "name", "created", "by", "profile", "profile_path", "branch")
-"""What a run's record keeps wherever it is; secrets of a profile are found again if its file is there."""
+"""Fields of a run's record that move with it; a profile's secrets are found again if its file is there."""
 
 
 def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[str, str]) -> LaunchPlan:
-    """The launch on the device that was asked for, or else on the best one that it can use.
+    """Plan the launch on the device that was asked for, or else on the best one that the run can use.
 
     Args:
         asked: ``launch``, ``places``, ``run``; ``device``, ``on`` and ``job`` if they were asked for; ``cwd`` once the
-            code is there, so that what must exist can be looked for.
-        cwd: where it runs.
+            code is there, so that what must exist can be checked.
+        cwd: the folder that it runs in.
 
     Raises:
         UsageError, OperationError: it cannot be started here.
@@ -48,7 +48,7 @@ def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[
     check = bool(asked["cwd"])
     if asked.get("device"):
         return plan(replace(choice, device=str(asked["device"])), environ=environ, machine=machine, check=check)
-    # For a scheduler's job, nobody here knows what its nodes have.
+    # Nobody here knows what a scheduler's nodes have.
     best = "auto" if choice.on not in (None, LOCAL) else accelerator("auto", environ, machine)
     with suppress(UsageError):
         return plan(replace(choice, device=best), environ=environ, machine=machine, check=check)
@@ -56,7 +56,7 @@ def plan_here(asked: Mapping[str, Any], cwd: Path, home: Home, environ: Mapping[
 
 
 def _as_before(choice: LaunchChoice, run: RunDir) -> LaunchChoice:
-    """With the interpreter that the run had when it was last here."""
+    """Use the interpreter that the run had when it was last here."""
     if not run.moved.exists():
         return choice
     with suppress(OperationError):  # its record can no longer be read
@@ -67,10 +67,10 @@ def _as_before(choice: LaunchChoice, run: RunDir) -> LaunchChoice:
 
 
 def write_records(asked: Mapping[str, Any], run: RunDir, made: LaunchPlan, home: Home, now: float) -> None:
-    """Turn the records of ``run``, which is not in its place yet, into this machine's; the last one is ``arrived``.
+    """Turn the records of ``run``, which is not in its place yet, into this machine's; ``arrived`` is written last.
 
     Args:
-        asked: ``token``, ``from``, ``attempt``, and ``ahead``: how far this clock is ahead of the records' clock.
+        asked: ``token``, ``from``, ``attempt``, and ``ahead``: seconds by which this clock is ahead of the records'.
 
     Raises:
         OperationError: the run's own record did not arrive. OSError: the disk is full.

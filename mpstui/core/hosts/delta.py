@@ -12,7 +12,7 @@ from .codec import FIELD
 from .forms import Tree
 
 SAME: Any = object()
-"""There is nothing to send."""
+"""The trees are equal: there is nothing to send."""
 _PUT, _TABLE, _LIST, _SLIDE = 0, 1, 2, 3
 _SHORT = 4
 """If a list of the same length differs in at most a quarter of its entries, or this many, only those are sent."""
@@ -23,7 +23,7 @@ class DoesNotFit(ValueError):
 
 
 def difference(old: Tree, new: Tree) -> Tree:
-    """The patch that makes ``new`` of ``old``; ``SAME`` where they are equal."""
+    """The patch that turns ``old`` into ``new``; ``SAME`` if they are equal."""
     if old is new:
         return SAME
     if isinstance(old, dict) and isinstance(new, dict):
@@ -63,7 +63,7 @@ def _list_difference(old: list[Tree], new: list[Tree]) -> Tree:
 
 
 def _ends(old: list[Tree], new: list[Tree]) -> tuple[int, int]:
-    """How many entries are the same at the beginning, and how many of the rest at the end."""
+    """Number of equal entries at the beginning, and of equal ones among the rest at the end."""
     shared = min(len(old), len(new))
     begin = next((place for place in range(shared) if old[place] != new[place]), shared)
     most = shared - begin

@@ -1,8 +1,8 @@
 """A run that leaves this machine: it saves and ends, its files are listed, and then it is handed over or kept.
 
-From its end to the decision this process holds the run's supervisor lock: nobody can start it meanwhile, and if this
-process dies the run is what it would be anyway, an ended run that can continue here. ``moved.json`` is the decision:
-once it has been written durably, the run continues only on the machine that it names.
+From the run's end to the decision, this process holds its supervisor lock: nobody can start it meanwhile, and if this
+process dies, an ended run is left that can continue here. ``moved.json`` is the decision: once it has been written
+durably, the run continues only on the machine that it names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOCK_POLL_SECONDS = 0.01
 
 
 class Departure:
-    """The moves over one line; at most one run at a time."""
+    """Moves runs away from here over one line, one run at a time."""
 
     def __init__(self, home: Home, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self._home, self._clock = home, clock
@@ -129,10 +129,10 @@ class Departure:
             )
 
     def depart(self, name: str, to: str, require_wanted: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Have it save and end, and list its files; if that fails it continues here.
+        """Have the run save and end, and list its files; if that fails, it continues here.
 
         Args:
-            require_wanted: called again and again; if it raises, the run stays as it is then, for :meth:`stay`.
+            require_wanted: called repeatedly; if it raises, the run is left as it is then, for :meth:`stay`.
 
         Raises:
             OperationError: it did not end, or left no checkpoint.
@@ -152,14 +152,14 @@ class Departure:
             self._tell(MoveStep.LIST)
             return self._listed(run, to, require_wanted)
         except (OSError, OperationError) as error:
-            self._was_told_to_end = False  # if it did not end by then, nobody waits for that again
+            self._was_told_to_end = False  # if it has not ended by now, do not wait for that again
             self.stay(name)
             if isinstance(error, OperationError):
                 raise
             raise OperationError(f"{snapshot.name} is not moved: {error}") from error
 
     def _begin(self, run: RunDir, to: str, step: str) -> None:
-        """Become the one who moves it, unless we are already; of several, only the first succeeds."""
+        """Mark the run as moved by us, unless it is already; of several movers, only the first succeeds."""
         if self._mark is not None and self._mark.run == run:
             return self._tell(step)
         self._mark = Mark(run, Leaving(to, step, self._clock()))
@@ -209,7 +209,7 @@ class Departure:
         return {}
 
     def stay(self, name: str) -> dict[str, Any]:
-        """Keep it after all, and continue it if it was running; not if it still runs, or has finished by itself."""
+        """Keep the run here; continue it if it was running, unless it still runs or has finished by itself."""
         run, was_active, is_ending = find_run(self._home, name), self._was_active, self._was_told_to_end
         self._held, self._was_active, self._was_told_to_end = None, False, False
         deadline = time.monotonic() + END_SECONDS
@@ -228,7 +228,7 @@ class Departure:
         return {}
 
     def close(self) -> None:
-        """The line has ended: a run that was neither handed over nor kept is kept."""
+        """End with the line: a run that was neither handed over nor kept is kept."""
         if self._held is not None:
             self.stay(self._held)
         self._release()
@@ -240,7 +240,7 @@ class Departure:
         return saves_when_stopped(snapshot) or availability(snapshot, "save").ok
 
     def _ask(self, snapshot: RunSnapshot, action: str, seconds: float, meanwhile: Callable[[], None]) -> None:
-        """Send a request and wait for its answer; if it cannot save, an older checkpoint has to do."""
+        """Send a request and wait for its answer; if saving fails, an older checkpoint has to do."""
         request = self._actions.send(snapshot, action)
         deadline = time.monotonic() + seconds
         while (answer := self._actions.answer(snapshot.dir, request.id)) is None:
@@ -252,7 +252,7 @@ class Departure:
             raise OperationError(f"{snapshot.name} is not moved, it did not end: {answer.text}")
 
     def _hold(self, run: RunDir, attempt: int, meanwhile: Callable[[], None]) -> None:
-        """Take the supervisor's place as soon as it has left, unless another attempt has begun by then."""
+        """Take the supervisor's lock as soon as it is free, unless another attempt has begun by then."""
         deadline = time.monotonic() + END_SECONDS
         while self._lock is None:
             self._lock = liveness.acquire(run.supervisor_lock)
@@ -268,7 +268,7 @@ class Departure:
             raise OperationError(f"{run.run} is not moved: processes of it still run", "`mpstui kill` ends them")
 
     def _make_way(self) -> None:
-        """Give up the supervisor's place."""
+        """Release the supervisor's lock."""
         if self._lock is not None:
             liveness.release(self._lock)
         self._lock = None
@@ -295,10 +295,10 @@ class Departure:
 
 
 def _moved(run: RunDir) -> Move | None:
-    """Where it was moved to.
+    """The move that took the run away from here, if any.
 
     Raises:
-        OperationError: there is a record of a move that nobody can read, so that it may be anywhere.
+        OperationError: the record of a move cannot be read, so the run may be anywhere.
     """
     try:
         return storage.read(Move, run.moved)
@@ -317,10 +317,10 @@ def _newest(snapshot: RunSnapshot) -> Checkpoint | None:
 
 
 def _files(snapshot: RunSnapshot) -> Iterator[tuple[str, Path]]:
-    """Everything of the run that is useful over there; of its checkpoints the newest and the best.
+    """Yield each file of the run that is useful over there; of its checkpoints, only the newest and the best.
 
     Raises:
-        OperationError: its newest checkpoint lies where nobody would look for it over there.
+        OperationError: one of these checkpoints lies where nobody would look for it over there.
     """
     newest = _newest(snapshot)
     kept = [one.path for one in snapshot.checkpoints if one == newest or (one.best and one.complete)]

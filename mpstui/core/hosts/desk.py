@@ -1,7 +1,7 @@
-"""Everything that another machine can ask of this one. Each method is a question; its annotations define how it is
-encoded.
+"""Everything that another machine can ask of this one: each method is a question, encoded by its annotations.
 
-Questions that change something are marked: each is done once, however often the same call arrives (:mod:`.calls`).
+Questions that change something are marked (:func:`acts`): each is carried out once, however often the same call arrives
+(:mod:`.calls`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Signature(NamedTuple):
     arguments: tuple[tuple[str, Form[Any]], ...]
     answer: Form[Any]
     acts: bool
-    """Whether it changes something."""
+    """True if it changes something."""
 
 
 @lru_cache(None)
@@ -218,13 +218,13 @@ class Desk:
             return Counted(tally.count, tally.complete)
 
     def log_number(self, path: Path, wanted: str, offset: int) -> int | None:
-        """The number, among the matching lines, of the one that begins at an offset."""
+        """The number of the line that begins at ``offset``, counting only matching lines."""
         lock, document, tallies = self.logs.of(path)
         with lock:
             return document.number_in(tallies[wanted], offset) if wanted in tallies else None
 
     def log_at_line(self, path: Path, number: int) -> Piece | None:
-        """The text from a line on, by its number."""
+        """The text from line ``number`` on."""
         lock, document, _ = self.logs.of(path)
         with lock:
             document.refresh()

@@ -1,4 +1,4 @@
-"""Other machines as a screen sees them: one list of everybody's runs, and each question goes to the right machine.
+"""Other machines as a screen sees them: one list of all runs, and each question goes to the right machine.
 
 A run of another machine is called ``host:run``, its paths ``host:/path``, as ``scp`` writes them.
 """
@@ -45,10 +45,10 @@ class FarHost:
         self.profiles: Sequence[ProfileEntry] | None = None
         """As last received."""
         self._seen: dict[str, tuple[RunSnapshot, tuple[float, str], RunSnapshot]] = {}
-        """For each run, what its snapshot was made from."""
+        """For each run, what its snapshot was made from, and the snapshot."""
 
     def look(self, **at: Any) -> None:
-        """Look at something else in addition to what is already looked at."""
+        """Change parts of what is looked at; the rest stays."""
         self.view = replace(self.view, **at)
         self.link.look(self.view)
 
@@ -57,7 +57,7 @@ class FarHost:
         return f"{self.name}:{run}"
 
     def has(self, key: str | Path) -> bool:
-        """Whether a run or a path of this name is on that machine."""
+        """True if a run or a path of this name is on that machine."""
         return str(key).startswith(f"{self.name}:")
 
     def there(self, key: str | Path) -> str:
@@ -68,7 +68,7 @@ class FarHost:
         return RunRef(self.there(snapshot.run), snapshot.attempt)
 
     def snapshots(self, closely: Collection[str]) -> list[RunSnapshot]:
-        """Its runs, newest first; those that are looked at closely are complete, as far as they have been received."""
+        """Its runs, newest first; those looked at closely are complete as soon as they have been received."""
         listing: Listing | None = self.link.values.get("list")
         heard, current = self.link.heard_at, self.link.current
         found = []
@@ -79,11 +79,11 @@ class FarHost:
         return found
 
     def seen_here(self, one: RunSnapshot) -> RunSnapshot:
-        """A snapshot that was asked for."""
+        """As seen from here, a snapshot that was asked for."""
         return self._here(one, self.link.heard_at, self.link.current)
 
     def _here(self, one: RunSnapshot, heard: float | None, current: bool) -> RunSnapshot:
-        """A snapshot as seen from here; the very same one as long as nothing has changed."""
+        """A snapshot as seen from here; the same object as long as nothing has changed."""
         age = "" if current or heard is None else duration(time.time() - heard)
         moment = float(int(heard or 0.0)) if one.state.active or one.seen == 0.0 else 0.0
         at = (moment if one.state.active else 0.0, age)
@@ -134,7 +134,7 @@ class HostsMonitor:
         known = {one.run for one in found} | {f"{LOCAL}:{one.run}" for one in found if not one.host}
         shown = (
             one for one in found if f"{one.moved_to}:{_created(one)}" not in known
-        )  # it is one row, on the machine where it continues
+        )  # a moved run is one row, on the machine where it continues
         looked_at = {focus, *selected, *compared}
         return tuple(sorted(_once(shown, looked_at), key=_created, reverse=True))
 
@@ -151,7 +151,7 @@ class HostsMonitor:
 
 
 def _once(snapshots: Iterable[RunSnapshot], looked_at: Collection[str | None]) -> list[RunSnapshot]:
-    """Of machines that share a home, only one reports each run, which is identified by its id and its start time.
+    """List a run only once if several machines share its home; its id and its start time identify it.
 
     What somebody looks at stays; otherwise a machine is preferred that still has it, answers, and on which it is alive.
     """
@@ -165,7 +165,7 @@ def _once(snapshots: Iterable[RunSnapshot], looked_at: Collection[str | None]) -
 
 
 def _created(snapshot: RunSnapshot) -> str:
-    """Ids begin with the time; what is watched comes first, as it does on one machine."""
+    """Sort key: ids begin with the time; what is only watched comes first, as it does on one machine."""
     run = snapshot.run.removeprefix(f"{snapshot.host}:")
     return f"~{run}" if run.startswith("/") else run
 
@@ -282,11 +282,11 @@ class FarMachine:
         return Snapshot(replace(reading.system, host=host.name), told)
 
     def record(self, run: str) -> None:
-        """Somebody is looking at this run."""
+        """Note that somebody is looking at this run."""
         self._recorded = run
 
     def forget(self) -> None:
-        """Nobody is looking at a run any more."""
+        """Note that nobody is looking at a run any more."""
         self._recorded = None
 
     def close(self) -> None:
@@ -297,7 +297,7 @@ class FarMachine:
 
 
 class FarRecorder:
-    """The telemetry of a run that is known over there; recorded there by the first screen that looks."""
+    """The telemetry of a run as known over there, where the first screen that looks records it."""
 
     def __init__(self, machine: FarMachine, host: FarHost) -> None:
         self._machine, self._host = machine, host

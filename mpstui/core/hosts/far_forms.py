@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FarLauncher:
-    """Its profiles, as forms; see :class:`.Launcher`."""
+    """Another machine's profiles, as forms; see :class:`.Launcher`."""
 
     def __init__(self, host: FarHost, restart: Callable[..., Request]) -> None:
         self._host, self._restart = host, restart
@@ -32,7 +32,7 @@ class FarLauncher:
         self.asks = host.name
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """Known profiles are returned at once, and requested again in the background.
+        """Return known profiles at once, and request them again in the background.
 
         Args:
             waits: wait for an answer if none are known; otherwise return none.
@@ -87,7 +87,7 @@ class FarDraft:
         """The line stays open: it belongs to the screen."""
 
     def launches(self, values: Mapping[str, str]) -> Launches:
-        """The same for another machine."""
+        """What the form would start, to be sent to another machine."""
         return self._host.link.ask(Desk.launches, recipe=self._recipe, values=values)
 
     def launch(self, values: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 class Malformed(ValueError):
-    """Something does not match its annotation; says where."""
+    """A value does not match its annotation; the message says where."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Form(Generic[T]):
     """How values of one type become trees and back."""
 
     def encode(self, value: T, rules: Rules, known: Known[T] | None = None) -> Tree:
-        """The tree of a value; for the very value that was known, the very same tree."""
+        """The tree of a value; if it is the known value itself, the known tree itself."""
         if known is not None and value is known.value:
             return known.tree
         return self._encode(value, rules, known)
 
     def decode(self, tree: Tree, rules: Rules, known: Known[T] | None = None) -> T:
-        """The value of a tree; for the very tree that was known, the very same value.
+        """The value of a tree; if it is the known tree itself, the known value itself.
 
         Raises:
             Malformed: it is not a tree of this type.
@@ -60,7 +60,7 @@ class Form(Generic[T]):
         return self._decode(tree, rules, known)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value has this type, as far as a union needs to know."""
+        """True if a value has this type, checked only as far as a union needs."""
         raise NotImplementedError
 
     def _encode(self, value: T, rules: Rules, known: Known[T] | None) -> Tree:
@@ -71,7 +71,7 @@ class Form(Generic[T]):
 
 
 def told(value: float, digits: int | None) -> Tree:
-    """A float for JSON: whole ones without a point, no more digits than wanted."""
+    """A float for JSON: without a decimal point if it is whole, and with no more digits than wanted."""
     if not math.isfinite(value):
         return "nan" if value != value else "inf" if value > 0 else "-inf"
     if digits is not None:
@@ -80,7 +80,7 @@ def told(value: float, digits: int | None) -> Tree:
 
 
 def number(tree: Tree) -> float:
-    """A number, also one that is not finite, which travels as a word; raises :class:`Malformed` for anything else."""
+    """Decode a number, or the word for one that is not finite; raise :class:`Malformed` for anything else."""
     if isinstance(tree, str) and tree in _NOT_FINITE:
         return _NOT_FINITE[tree]
     if isinstance(tree, (int, float)) and not isinstance(tree, bool):
@@ -89,7 +89,7 @@ def number(tree: Tree) -> float:
 
 
 class Scalar(Form[Any]):
-    """A value that JSON has as it is; of numbers, also those that are not finite."""
+    """A value that JSON can hold as it is, and numbers that are not finite."""
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -127,7 +127,7 @@ class MomentForm(Form[float]):
 
 
 class Plain(Form[Any]):
-    """What is JSON already, such as the details of an event."""
+    """A value that is JSON already, such as the details of an event."""
 
     def accepts(self, value: object) -> bool:
         return True
@@ -148,7 +148,7 @@ class Plain(Form[Any]):
 
 
 class Choice(Form[Any]):
-    """One of a few: the members of an enumeration, the values of a Literal."""
+    """One of a few values: the members of an enumeration, the values of a Literal."""
 
     def __init__(self, values: tuple[Any, ...], by_tree: Mapping[Any, Any]) -> None:
         self._values, self._by_tree = values, by_tree
@@ -169,7 +169,7 @@ class Choice(Form[Any]):
 
 
 class Text(Form[T]):
-    """A value that travels as a text, such as a path."""
+    """A value that is sent as text, such as a path."""
 
     def __init__(self, kind: type[T], write: Callable[[T], str], read: Callable[[str], T]) -> None:
         self._kind, self._write, self._read = kind, write, read

@@ -1,4 +1,4 @@
-"""Messages on a line of bytes: JSON, each with its length, through one zlib stream that lasts as long as the line."""
+"""Messages on a line: JSON, each preceded by its length, through one zlib stream that lasts as long as the line."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .forms import Tree
 MOST_BYTES = 1 << 26
 """The most bytes of one message: a longer one cannot be ours."""
 _MOST_SHIFT = 35
-"""The most bits of a length: seven per byte; endless empty bytes are not a length."""
+"""The most bits of a length, seven per byte: an endless series of empty bytes is not a length."""
 _READ_BYTES = 1 << 16
 _FLUSHED = b"\x00\x00\xff\xff"
-"""What every flush ends with, which is therefore not sent."""
+"""Every flush ends with these bytes, so they are not sent."""
 
 
 class Garbled(ValueError):
-    """What was received is none of our messages."""
+    """What was received is not one of our messages."""
 
 
 class Frames:
-    """One side of a line. Any thread may send, one receives."""
+    """One side of a line. Any thread may send; one receives."""
 
     def __init__(self, read: Callable[[int], bytes], write: Callable[[bytes], object]) -> None:
-        """A side of a line.
+        """Send and receive by two functions.
 
         Args:
             read: returns what was received, at most this many bytes and at least one; nothing when the line has ended.
@@ -40,7 +40,7 @@ class Frames:
         """Bytes, compressed."""
 
     def send(self, message: Tree) -> int:
-        """Send a message; returns the bytes it took.
+        """Send a message; return the number of bytes it took.
 
         Raises:
             OSError, OperationError: the line is broken.
@@ -58,7 +58,7 @@ class Frames:
         """The next message; None when the line has ended.
 
         Raises:
-            Garbled: something else came.
+            Garbled: something other than a message came.
         """
         size = shift = 0
         while True:

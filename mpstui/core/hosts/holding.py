@@ -19,7 +19,7 @@ from ..model.home import Home, require_own
 from .parcel import HINT, Item, below, digest_of, has, items_of, unpack
 
 _STAGE = ".held-"
-"""No run has such a name. What no run began from is removed when the next one arrives a day later."""
+"""No run's name begins so. A checkpoint that no run began from is removed when another arrives after a day."""
 _KEPT_SECONDS = 86_400.0
 
 
@@ -37,7 +37,7 @@ def checkpoint_files(checkpoint: Path) -> tuple[tuple[Item, Path], ...]:
 
 
 def held(manifest: Mapping[str, Any], home: Home) -> Path | None:
-    """A place that already has exactly these files: the directory of a run that began from them."""
+    """A folder that already has exactly these files, in a run that began from them; None if there is none."""
     for path in home.runs.glob(f"*/brought/{BROUGHT}"):
         with suppress(OSError, storage.UnreadableRecord):
             known = storage.read_json(path) or {}
@@ -47,7 +47,7 @@ def held(manifest: Mapping[str, Any], home: Home) -> Path | None:
 
 
 def hold(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
-    """Receive the files, completely or not at all; returns the folder that they are in.
+    """Receive the files, completely or not at all; return the folder that they are in.
 
     Raises:
         OperationError: a file is missing or not as it should be, or the disk is full; nothing is left behind.
@@ -85,7 +85,7 @@ def _fill(stage: Path, files: Sequence[Item], new: Mapping[str, Path]) -> None:
 
 
 def let_go(folder: Path) -> None:
-    """A run has its own copy: remove what was kept for it."""
+    """Remove what was kept for a run, which has its own copy by now."""
     if folder.name.startswith(_STAGE):
         shutil.rmtree(folder, ignore_errors=True)
 

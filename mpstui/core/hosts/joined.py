@@ -36,14 +36,14 @@ IMAGE_PATIENCE = 20.0
 
 
 class Way(NamedTuple):
-    """The way to one machine."""
+    """How to reach one machine."""
 
     connect: Connect
     knock: Knock = unknown
 
 
 class JoinedServices(LocalServices):
-    """What :class:`.LocalServices` is for one machine. The list and the settings are those of this machine."""
+    """Like :class:`.LocalServices`, for several machines. The list and the settings are those of this machine."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class JoinedServices(LocalServices):
     # -- launching
 
     def launcher(self) -> Any:
-        """Of the machine that the selected run is on."""
+        """The launcher of the machine that the selected run is on."""
         if self._focused is None:
             return super().launcher()
         return FarLauncher(self._focused, self.actions.asked)
@@ -261,7 +261,7 @@ def connections(
     """How to open a line to each of these machines.
 
     Args:
-        watching: what is over there and was not started by mpstui, shown besides the runs.
+        watching: a file or folder over there that mpstui did not start, shown beside the runs.
 
     Raises:
         UsageError: no machine can have such a name.

@@ -23,7 +23,7 @@ SSH_FAILED = 255
 
 
 class HostError(OperationError):
-    """A machine cannot be worked with; ``kind`` tells programs why.
+    """A machine cannot be used; ``kind`` tells programs why.
 
     Args:
         kind: name (unknown), unreachable, login, key_changed, key_unknown, config (of ssh), ssh (not there), shell,
@@ -42,7 +42,7 @@ class HostError(OperationError):
 
 
 class _Told(NamedTuple):
-    """One thing that ssh says in its own words; it has no other codes, and no language but English."""
+    """One of the messages of ssh, which has no finer exit codes, and speaks only English."""
 
     pattern: re.Pattern[str]
     kind: str
@@ -105,7 +105,7 @@ def _last_line(text: str) -> str:
 class Line:
     """A running far process: bytes to it, bytes from it, and why it ended. Closing the line ends the process.
 
-    Whoever uses it must notice a line that hangs: both ends say something now and then.
+    Its user must notice when it hangs: both ends send something now and then.
     """
 
     def __init__(self, host: str, process: subprocess.Popen[bytes]) -> None:
@@ -115,11 +115,11 @@ class Line:
         self.facts: dict[str, Any] = {}
         """What the far program said of itself: python (version, executable, system), bundle, fresh (sent just now)."""
         self.clock_ahead = 0.0
-        """Seconds that the far clock is ahead of ours, too few by the travel time of one message."""
+        """Seconds by which the far clock is ahead of ours, too low by the travel time of one message."""
         self.writes: IO[bytes] = process.stdin
         """Unbuffered: a write may accept only a part of what it is given."""
         self.reads: IO[bytes] = process.stdout
-        """Unbuffered: a read returns what is there, and nothing at the end."""
+        """Unbuffered: a read returns what is there, and no bytes at the end."""
         self._process = process
         self._said: deque[bytes] = deque(maxlen=32)
         self._is_heard = False
@@ -150,7 +150,7 @@ class Line:
         """Why nothing is received any more, after the end of :attr:`reads` or a failed write."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
-        self._listener.join(0.05 if self.facts else 1.0)  # the last words are sent through another pipe
+        self._listener.join(0.05 if self.facts else 1.0)  # its last words come through another pipe
         text = b"".join(self._said).decode(errors="replace")
         code = self._process.returncode
         if not self.facts and code == SSH_FAILED and (known := told_by_ssh(self.host, text)):
@@ -183,7 +183,7 @@ class Line:
         self.reads.close()
 
     def speaks_within(self, seconds: float) -> bool:
-        """Whether anything is received in that time, even noise or the end."""
+        """True if anything is received in that time, even noise or the end of the stream."""
         return bool(select.select([self.reads], [], [], seconds)[0])
 
     def arrive(self, marker: str, bundle: Bundle, patience: float, sending: Callable[[int], None]) -> None:

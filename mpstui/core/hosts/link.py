@@ -1,8 +1,8 @@
-"""The near end of a line: one line at a time to one machine, reopened whenever it breaks; and what is known there.
+"""The near end: one line at a time to one machine, reopened whenever it breaks, and what was received over it.
 
-When the line breaks, what was received stays, with the time since which nothing was heard. A call that waits for its
+When the line breaks, what was received stays, with the time when the machine was last heard. A call that waits for its
 answer is sent again on the next line under the same id; one that nobody waits for any more is cancelled, and its
-result is reported. So whatever happens to a line, a key acts once or not at all, and it is known which.
+result is reported. So, whatever happens to a line, a key acts once or not at all, and the user learns which.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from .view import KINDS, Greeting, View
 T = TypeVar("T")
 PING_SECONDS = 2.0
 LATE_SECONDS = 5.0
-"""After so long without a message, what is known is shown with its age."""
+"""After this long without a message, what is known is shown with its age."""
 CUT_SECONDS = 12.0
-"""And after so long the line is given up."""
+"""After this long without a message, the line is given up."""
 LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
-"""How many seconds a question waits for its answer, and an action for a line."""
+"""How many seconds a question, and an action, waits for its answer."""
 AWAKE_SECONDS = 2.0
 """How long a line may take to be heard again after this machine slept."""
 CLOCKS_AGREE_SECONDS = 2.0
@@ -54,7 +54,7 @@ class _Call:
 
 
 class Link:
-    """One machine. Its threads begin with :meth:`start`; any thread may ask."""
+    """The connection to one machine. Its thread starts with :meth:`start`; any thread may ask."""
 
     def __init__(
         self,
@@ -105,19 +105,19 @@ class Link:
 
     @property
     def live(self) -> bool:
-        """Whether the machine can be heard."""
+        """True if the machine has been heard lately."""
         session = self._session
         return session is not None and self._greeted and time.monotonic() - session.heard_at < LATE_SECONDS
 
     @property
     def current(self) -> bool:
-        """Whether its runs are up to date: a line may be back, or answer, while nothing over there reads the runs."""
+        """True if its runs are up to date: a line may be back, or answer, while nothing over there reads the runs."""
         session = self._session
         return session is not None and session.told_list and session.behind_seconds < LATE_SECONDS and self.live
 
     @property
     def heard_at(self) -> float | None:
-        """The time of what is known about its runs, as far as we have heard, Unix seconds; None: nothing is known."""
+        """When the runs over there were as they are known here, Unix seconds; None if nothing is known."""
         session = self._session
         if session is not None and session.told_list:
             return self._clock() - (time.monotonic() - session.heard_at) - session.behind_seconds
@@ -142,7 +142,7 @@ class Link:
     # -- looking and asking
 
     def look(self, view: View) -> None:
-        """Look at this from now on."""
+        """Set what is looked at from now on."""
         if view != self._view:
             self._view = view
             session = self._session
@@ -202,7 +202,7 @@ class Link:
         raise OperationError(sentence, "what is on its way is withdrawn")
 
     def _answer_to(self, call: _Call) -> dict[str, Any] | None:
-        """The result of a call; None: none yet, and what it would have done must still be found out."""
+        """The result of a call; None if there is none yet: whether an action was done must then be found out later."""
         with self._lock:
             self._calls.pop(call.id, None)
             if call.answer is None and call.signature.acts:
@@ -231,7 +231,7 @@ class Link:
             self._reopening.pause()
 
     def _attend(self, session: NearSession) -> None:
-        """Keep a line until it ends."""
+        """Look after a line until it ends."""
         self._session = session
         session.start()
         awake, asked_at = Wakefulness(self._clock), time.monotonic()
@@ -303,7 +303,7 @@ class Link:
         with self._lock:
             call, left = self._calls.get(call_id), self._left.get(call_id)
             if left is not None and "begun" in answer and self._session is not None:
-                self._session.send(["call", left.id, left.method, left.arguments])  # what did it has died half-way
+                self._session.send(["call", left.id, left.method, left.arguments])  # its process died half-way
                 return
             self._left.pop(call_id, None)
             if call is not None:

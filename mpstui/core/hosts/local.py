@@ -1,6 +1,6 @@
-"""Everything that a screen asks of one machine, here on the machine itself; the far end of a line answers from it too.
+"""Everything that a screen asks of one machine, on that machine itself; the far end of a line answers from it too.
 
-The first paint waits for none of it: each part is imported when it is asked for.
+Each part is imported when it is first asked for, so that the first paint waits for none of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LocalServices:
     """Everything the screen asks of the core, for one home. Most of it reads files: call it from a worker."""
 
     troubles: tuple[str, ...] = ()
-    """What is wrong with the ways to other machines, in sentences."""
+    """What is wrong with the connections to other machines, in sentences."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class LocalServices:
         self._cwd, self._watching = cwd, watching
         self._told_left_out = False
         self.notices: deque[str] = deque()
-        """What is to be said in passing of what was asked before."""
+        """Sentences about earlier requests, to be shown in passing."""
         self.queues_stamp: Callable[[], Stamp | None] = partial(storage.stamp, home.queue)
-        """What changes when a queue does, its time first."""
+        """A stamp that changes when a queue does, its time first."""
         self.stamp: Callable[[Path], Stamp | None] = storage.stamp
-        """What changes when a log does, its size last; None: it is not there."""
+        """A stamp that changes when a log does, its size last; None if there is no log."""
 
     def monitor(self, columns: int | None = None) -> Monitor:
         """A new monitor, for the thread that asks for it; ``columns`` as :class:`.Monitor` has them."""
@@ -87,19 +87,19 @@ class LocalServices:
         return made
 
     def machines(self) -> tuple[str, ...]:
-        """The machines that a run can be started on or carried to, ``local`` first, by the names that settings give."""
+        """The machines that a run can be started on or moved to, ``local`` first, by their names in the settings."""
         hosts = self.settings().hosts
         return tuple(dict.fromkeys(["local", *hosts.show, *hosts.named]))
 
     def mover(self, snapshot: RunSnapshot, to: str) -> tuple[Mover, str]:
-        """What carries a run to another machine, and the run's id on its own."""
+        """What moves a run to another machine, and the run's id on the machine where it is."""
         from .moving import mover
 
         source, name = snapshot.host or "local", snapshot.run.removeprefix(f"{snapshot.host}:")
         return mover(source, to, self.settings().hosts, self.environ), name
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Release what is held, which is nothing here."""
 
     def ghosts(self) -> GhostFinder:
         """A new finder of the best earlier run, for the thread that asks for it."""
@@ -109,14 +109,14 @@ class LocalServices:
 
     @cached_property
     def actions(self) -> Actions:
-        """What sends requests."""
+        """Sends requests to runs."""
         from ..launching.actions import Actions
 
         return Actions(self.environ, self.clock)
 
     @cached_property
     def recovery(self) -> SupervisorRecovery:
-        """What gives queued runs whose supervisor has died a new one."""
+        """Gives queued runs a new supervisor if theirs has died."""
         from ..launching.actions import SupervisorRecovery
 
         return SupervisorRecovery(self.home, self.actions.supervise, self.actions.supervising_many)
@@ -128,13 +128,13 @@ class LocalServices:
         return default_sampler()
 
     def recorder(self, snapshot: RunSnapshot) -> TelemetryRecorder:
-        """What notes and recalls the telemetry of one run."""
+        """A recorder of one run's telemetry, which also reads it back."""
         from ..telemetry.run_telemetry import TelemetryRecorder
 
         return TelemetryRecorder(snapshot)
 
     def open_log(self, path: Path) -> LogDocument:
-        """A log file by lines."""
+        """A log file, read by lines."""
         from ..logview.document import LogDocument
 
         return LogDocument(path)
@@ -146,13 +146,13 @@ class LocalServices:
         return explain(snapshot, self.environ, self.home.arguments)
 
     def launcher(self) -> Launcher:
-        """Saved profiles and the forms made of them."""
+        """Saved profiles and the forms made from them."""
         from ..launching.drafts import Launcher
 
         return Launcher(self.home, self.environ, self._cwd, self.actions, self.clock)
 
     def placed_launcher(self) -> Any:
-        """:meth:`launcher`, with a field for the machine where others are known; see :class:`.PlacedLauncher`.
+        """:meth:`launcher`, with a field for the machine if others are known; see :class:`.PlacedLauncher`.
 
         Raises:
             UsageError: the settings have mistakes.
@@ -183,19 +183,19 @@ class LocalServices:
         return load_settings(self.home)
 
     def details(self, snapshot: RunSnapshot) -> tuple[Section, ...]:
-        """What is known of a run beside its numbers."""
+        """What is known about a run besides its numbers."""
         from ..runs.details import details
 
         return details(snapshot)
 
     def looked_into(self, runs: Sequence[RunSnapshot]) -> list[RunSnapshot]:
-        """Snapshots of the list with their checkpoints and what can be done with each."""
+        """Snapshots from the list, with their checkpoints and what can be done with each."""
         from ..launching.record import looked_into
 
         return looked_into(runs)
 
     def table(self, snapshot: RunSnapshot) -> Table:
-        """All points of a run, none thinned."""
+        """All points of a run, not thinned."""
         from ..sharing import export
 
         return export.table_of(self._read_again(snapshot, export.MOST_POINTS))
@@ -215,7 +215,7 @@ class LocalServices:
         return monitor.snapshot(monitor.watch(Path(snapshot.run)) if is_watched else snapshot.run)
 
     def window_reader(self, snapshot: RunSnapshot, window: Window) -> WindowReader:
-        """What reads a part of a run's curves again, point for point."""
+        """A reader of a part of a run's curves, point for point."""
         from ..runs.window import WindowReader
 
         return WindowReader(snapshot, window, self._stretches)
@@ -235,13 +235,13 @@ class LocalServices:
 
     @property
     def watched_folder(self) -> Path | None:
-        """The folder in which something happens when something happens to a run; None: nothing here tells."""
+        """The folder that changes whenever a run does; None if there is none."""
         return self.home.runs
 
     # -- queues, whose changes are made at once, under the group's own lock
 
     def paused_queues(self) -> tuple[str, ...]:
-        """Queues that start nothing, also those that nobody waits in."""
+        """Paused queues, including empty ones."""
         if not self.home.queue.exists():
             return ()
         from ..runs.queueing import paused_groups
@@ -249,14 +249,14 @@ class LocalServices:
         return paused_groups(self.home)
 
     def move_in_queue(self, snapshot: RunSnapshot, direction: str, call: str = "") -> Moved:
-        """Move a queued run ``up`` or ``down`` by one place; under the same ``call`` once."""
+        """Move a queued run ``up`` or ``down`` by one place, only once for the same ``call``."""
         from ...wire.rundir import RunDir
         from ..runs.queueing import move_run
 
         return move_run(self.home, RunDir(snapshot.dir), direction, call)
 
     def pause_queue(self, group: str, paused: bool) -> Queue:
-        """Start nothing more from a queue, or start again."""
+        """Pause a queue, or resume it."""
         from ..runs.queueing import set_paused
 
         return set_paused(self.home, group, paused)
@@ -264,13 +264,13 @@ class LocalServices:
     # -- the list
 
     def list_view(self) -> ListView:
-        """How the list was left."""
+        """The list's view as it was last left."""
         from ..runs.listing import load_view
 
         return load_view(self.home)
 
     def keep_list_view(self, view: ListView) -> None:
-        """Remember how the list is left.
+        """Remember the list's view.
 
         Raises:
             OperationError: it could not be kept.
@@ -280,17 +280,17 @@ class LocalServices:
         save_view(self.home, view)
 
     def likely_program(self) -> str:
-        """A program in the current folder that may train something, by its name."""
+        """The name of a program in the current folder that may train something."""
         found = sorted(self._cwd.glob("*train*.py"))
         return found[0].name if found else "train.py"
 
-    # -- what people say of runs
+    # -- what people say about runs
 
     def label(self, snapshots: Sequence[RunSnapshot], what: str, before: str, text: str) -> None:
-        """Write down a ``note``, a ``name`` or ``tags``: the text as a person changed it from what stood there before.
+        """Store a ``note``, a ``name`` or ``tags``; ``text`` is what a person made of the text ``before``.
 
         Raises:
-            UsageError: it is too long, or no tag. OperationError: it could not be kept.
+            UsageError: it is too long, or not a tag. OperationError: it could not be kept.
         """
         from ...wire.rundir import RunDir
         from ..runs import labelling
@@ -336,6 +336,6 @@ class LocalServices:
         return self._remover.remove(RunDir(snapshot.dir), keep_checkpoints=keep_checkpoints)
 
     def removed_before(self, run: str) -> Removed:
-        """What became of a run that a process removed which has died since."""
+        """The result of a removal whose process has died since."""
         self._remover.clean_up()
         return self._remover.removed_before(run)

@@ -1,4 +1,4 @@
-"""A log on another machine: its end follows automatically, other parts are fetched when needed, never all of it."""
+"""A log on another machine: its end is kept up to date, other parts are fetched when needed, never all of it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .link import Link
 from .view import Counted, Found, LogEnd, Piece
 
 BLOCK_BYTES = 1 << 13
-"""Fetched at a time: some hundred lines."""
+"""Bytes fetched at a time: some hundred lines."""
 MOST_KEPT_BYTES = 1 << 21
 PATIENCE_SECONDS = 2.5
-"""How long to wait for bytes that somebody wants to see; after that the view waits for them where it is."""
+"""How long to wait for bytes to be shown; after that the view stays where it is and waits for them."""
 _GLANCE_SECONDS = 0.02
 _FAR_SECONDS = 0.5
 """How long the other machine searches before it says how far it has got."""
@@ -32,7 +32,7 @@ class Stretches:
 
     def __init__(self) -> None:
         self._parts: list[tuple[int, bytes]] = []
-        """In order, none of them touching the next."""
+        """Offsets and bytes, in order; no part touches the next."""
 
     def put(self, start: int, data: bytes) -> None:
         """Add bytes; they replace what was known there before."""
@@ -54,7 +54,7 @@ class Stretches:
         self._parts = sorted(kept)
 
     def get(self, start: int, end: int) -> bytes | None:
-        """Bytes, if all of them have been fetched."""
+        """The bytes from ``start`` to ``end``; None unless all of them have been fetched."""
         place = bisect_right(self._parts, start, key=lambda one: one[0]) - 1
         if place < 0:
             return None
@@ -73,7 +73,7 @@ class _FarFinder(PieceFinder):
 
 
 class _Pending:
-    """A question asked on a thread of its own, so that nobody waits for the line between two keys."""
+    """A question asked on a thread of its own, so that keys never wait for the line."""
 
     def __init__(self, key: object, ask: Any) -> None:
         self.key = key
@@ -94,12 +94,12 @@ class FarLog(LogDocument):
     """One log over there."""
 
     def __init__(self, path: Path, link: Link) -> None:
-        """``path`` as it is named there."""
+        """``path``: its name over there."""
         super().__init__(path)
         self._link = link
         self._stretches = Stretches()
         self._anchors: dict[int, int] = {}
-        """Newlines before an offset."""
+        """Number of newlines before some offsets."""
         self._end: LogEnd | None = None
         self._searching_there: _Pending | None = None
         self._counting_there: dict[str, _Pending] = {}
@@ -128,10 +128,10 @@ class FarLog(LogDocument):
         return self._end.lines if self._end is not None else None
 
     def fetched(self, start: int, end: int) -> bytes:
-        """Bytes, from the other machine if they are not here.
+        """The bytes from ``start`` to ``end``, requested from the other machine if they are not here.
 
         Raises:
-            OSError: they cannot be had.
+            OSError: they cannot be fetched.
         """
         found = self._stretches.get(start, end)
         if found is not None:
@@ -191,7 +191,7 @@ class FarLog(LogDocument):
         return self.window(piece.start, rows)
 
     def find(self, wanted: Wanted, offset: int, *, backwards: bool, seconds: float) -> LogLine | None:
-        """Searched over there; an unfinished search continues at :attr:`search_stopped_at`."""
+        """Search over there; an unfinished search continues at :attr:`search_stopped_at`."""
         key, self.search_stopped_at = (wanted.name, offset, backwards), None
         if self._finder is None or not wanted.name:
             return None
@@ -236,7 +236,7 @@ class FarLog(LogDocument):
             if isinstance(counted, Counted):
                 tally.count, tally.complete = counted
             else:
-                tally.complete = True  # nothing more is to be had: what is counted stays
+                tally.complete = True  # no more answers will come: keep the count so far
         return True
 
     def number_in(self, tally: Tally, offset: int) -> int | None:

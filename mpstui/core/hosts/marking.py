@@ -1,4 +1,4 @@
-"""The mark of a run that is being moved: a lock that says so, and a record beside it that says how far the move is."""
+"""The mark of a run that is being moved: a lock, and beside it a record of how far the move has got."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..runs.monitor import SNAPSHOT_SECONDS
 from ..runs.reader import RunReader
 
 BEGUN_SECONDS = 5.0
-"""How long to wait for the start of a run that shall continue."""
+"""How long to wait for the start of a run that is to continue."""
 _POLL_SECONDS = 0.01
 
 
 class Mark:
-    """Held by whoever moves a run; of several movers only the first one gets it."""
+    """Held by whoever moves a run; of several movers, only the first one gets it."""
 
     def __init__(self, run: RunDir, told: Leaving) -> None:
         """Take it.
@@ -46,19 +46,19 @@ class Mark:
             raise OperationError(f"{run.run} is not moved: {run.path}: {error.strerror}") from error
 
     def tell(self, step: str) -> None:
-        """Show everybody how far the move is."""
+        """Show everybody how far the move has got."""
         with suppress(OSError):  # on a full disk they see the previous step
             storage.write_json(self.run.moving, self._told._replace(step=step)._asdict(), sync=False)
 
     def release(self) -> None:
-        """The move is decided, or cancelled."""
+        """Remove the mark: the move is decided, or cancelled."""
         with suppress(OSError):
             self.run.moving.unlink()
         liveness.release(self._lock)
 
 
 def is_moving(run: str) -> OperationError:
-    """The error for whoever comes second."""
+    """The error for a second mover."""
     return OperationError(f"{run} is being moved already", "try again in a moment", field="held")
 
 
@@ -69,7 +69,7 @@ def unmoved(run: RunDir) -> RunSnapshot:
 
 
 def await_begin(actions: Actions, snapshot: RunSnapshot, asked: Request) -> None:
-    """Wait a moment for a run that shall continue: until it starts, it would look stopped to whoever asks at once."""
+    """Wait a moment for a run that is to continue: until it starts, it would look stopped to anybody who asks."""
     until = time.monotonic() + BEGUN_SECONDS
     while actions.answer(snapshot.dir, asked.id) is None and time.monotonic() < until:
         time.sleep(_POLL_SECONDS)

@@ -4,10 +4,10 @@ The steps, in this order; any of them may be the last one:
 
 =========  ==========================================================================================
 survey     both sides say whether it can be done, before anything changes
-code       travels while the training still runs
+code       its code is sent while the training still runs
 depart     the run saves and ends; its machine keeps hold of it
 settle     its files arrive, apart from all other runs
-leave      its machine gives it away: the decision, written durably there
+leave      its machine hands it over: the decision, written durably there
 accept     the other machine takes it over and starts it; asked again until it has said so
 =========  ==========================================================================================
 
@@ -40,7 +40,7 @@ from .talk import PAUSE_SECONDS, SILENT_SECONDS, TRIES, Place, opened_again
 
 _CHUNK_BYTES = 1 << 16
 LET_GO_SECONDS = 2 * SILENT_SECONDS
-"""By then the far end of a broken line has let go of the run."""
+"""By then the far end of a broken line has released the run."""
 SAME_TIME_SECONDS = 2.0
 """Clocks that differ by less count as equal."""
 
@@ -157,7 +157,7 @@ class Mover:
     def plan(
         self, name: str, device: str | None = None, on: str | None = None, job: Mapping[str, str] | None = None
     ) -> MovePlan | dict[str, Any]:
-        """What a move would do; for one interrupted after the decision, its answer once it is finished.
+        """Plan a move; if one was interrupted after the decision, finish it and return its answer.
 
         Args:
             device: what to train on there; None: the best there is.
@@ -200,10 +200,10 @@ class Mover:
         )
 
     def carry_out(self, planned: MovePlan, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
-        """Carry it out; returns ``run``, ``attempt`` and ``step`` of where it continues.
+        """Carry out a move; return the ``run``, ``attempt`` and ``step`` at which it continues.
 
         Args:
-            tell: called with the progress, by the thread that calls this.
+            tell: called with the progress, in the calling thread.
 
         Raises:
             OperationError: it continues, or can continue, where it was; the sentence says which.
@@ -324,7 +324,7 @@ class Mover:
         )
 
     def _kept(self, planned: MovePlan, error: ReportedError, *, is_leaving: bool = True) -> OperationError:
-        """Leave the run where it was; returns what to say about it."""
+        """Leave the run where it was; return the error to be raised."""
         told, goes_on = f"{planned.run} was not moved: {error.sentence}", "; it continues where it was" * planned.active
         kind = Cancelled if isinstance(error, Cancelled) else OperationError
         later = ", and continues there as soon as it has ended" * (planned.active and is_leaving)
@@ -360,7 +360,7 @@ class Mover:
 
 
 def _nobody() -> None:
-    """Cancels nothing."""
+    """Cancel nothing."""
 
 
 def _unfinished(error: HostError, run: str, to: str) -> OperationError:

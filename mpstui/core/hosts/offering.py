@@ -1,4 +1,4 @@
-"""What a launch on another machine takes along from the machine it comes from: its code, inspected and then sent."""
+"""What a launch on another machine needs from the machine that it comes from: its code, inspected and then sent."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Launches(NamedTuple):
     """Runs to be launched together, as one machine describes them to another."""
 
     told: Sequence[Mapping[str, Any]]
-    """Each in the form of :func:`.choice_message`; none: only a checkpoint is wanted."""
+    """Each in the form of :func:`.choice_message`; empty if only a checkpoint is wanted."""
     cwd: str
     """Where they would run on the machine that they come from."""
     on: str | None = None
-    """The scheduler that shall start them; None: as their profile says, if that scheduler is there."""
+    """The scheduler that is to start them; None: the one in their profile, if it is there."""
     job: Mapping[str, str] = {}
     """Options of the scheduler."""
     branch: Sequence[Any] | None = None
-    """The :class:`.Branch` they begin from, whose checkpoint lies on the machine that they come from."""
+    """The :class:`.Branch` they begin from; its checkpoint lies on the machine that they come from."""
 
 
 def launches_of(
     choices: Sequence[LaunchChoice], on: str | None = None, job: Mapping[str, str] | None = None
 ) -> Launches:
-    """Runs that were chosen here."""
+    """Describe runs that were chosen here."""
     first = choices[0]
     told = [choice_message(one) for one in choices]
     branch = list(first.branch) if first.branch is not None else None
@@ -53,9 +53,9 @@ class Offer:
     """What there is to send; nothing has been sent yet."""
 
     root: str = ""
-    """The folder to send; empty: none, since its program is mpstui's own, which is everywhere."""
+    """The folder to send; empty if its program is mpstui's own, which is everywhere."""
     code: Mapping[str, Any] | None = None
-    """As :func:`.manifest_of` has it."""
+    """As :func:`.manifest_of` returns it."""
     staying: Sequence[Staying] = ()
     checkpoint: Mapping[str, Any] | None = None
     """The files of the checkpoint that it begins from."""
@@ -76,27 +76,27 @@ class Source(Protocol):
         """
 
     def send(self, lacking: Sequence[str], out: BinaryIO) -> None:
-        """Write what the other machine lacks of the last offer, code and checkpoint."""
+        """Write those files of the last offer, code and checkpoint, that the other machine lacks."""
 
     def branch(self, asked: Mapping[str, Any]) -> Launches:
-        """The launch of a branch of a run that is there.
+        """The launch of a branch of a run on that machine.
 
         Args:
             asked: ``run``, ``at`` (the step; None: its newest checkpoint), ``sets``, ``env``, ``name`` and ``device``.
 
         Raises:
-            UsageError: there is no such run. OperationError: it cannot be branched, and why.
+            UsageError: there is no such run. OperationError: why it cannot be branched.
         """
 
 
 class Offering:
-    """This machine."""
+    """This machine as a :class:`Source`."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
         self._files: tuple[tuple[Item, Path], ...] = ()
         self._weights: tuple[object, tuple[tuple[Item, Path], ...]] = None, ()
-        """Of the last checkpoint that was offered: it may be large, and is read only once."""
+        """The files of the last checkpoint that was offered, which may be large and is read only once."""
 
     def answers(self) -> dict[str, Callable[[dict[str, Any], Ends], Mapping[str, Any]]]:
         """The answers for :func:`.talk.serve`."""
@@ -143,7 +143,7 @@ class Offering:
 
 
 class FarOffering:
-    """Another machine, over a line."""
+    """Another machine as a :class:`Source`, over a line."""
 
     def __init__(self, place: Place) -> None:
         self._place = place

@@ -1,7 +1,7 @@
-"""What the far side has to say, in order of urgency, and never more of it in transit than the line can carry.
+"""Messages of the far side, sent in order of urgency, with never more in transit than the line can carry.
 
-Buffers between two machines hold megabytes: what is in them cannot be overtaken. So no more is in transit than got
-through within a moment before, long messages are sent in pieces, and what is urgent goes between these.
+Buffers between two machines hold megabytes, and nothing can overtake what is in them. So no more is put in transit
+than recently got through within a moment, long messages are sent in pieces, and urgent ones go between these.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .forms import Tree
 from .frames import Frames
 
 PIECE = 4096
-"""Characters per piece of a long message; compressed to a third or so."""
+"""Characters per piece of a long message; compressed, about a third as many bytes."""
 FEWEST_BYTES, FIRST_BYTES, MOST_BYTES = 1 << 11, 1 << 14, 1 << 18
-"""In transit at once: on the slowest line, at first, on the fastest."""
+"""Bytes in transit at once: on the slowest line, at first, on the fastest."""
 PROMPT_SECONDS, LATE_SECONDS = 0.5, 1.2
-"""What is confirmed within the first may be more next time; what takes longer than the second was too much."""
+"""If a message is confirmed within the first, more may be in transit; if it takes longer than the second, less."""
 Sent = Callable[[int], None]
 
 
@@ -43,7 +43,7 @@ class Outbox:
         self._window = FIRST_BYTES
         self._confirmed = 0
         self._sent: deque[tuple[int, float]] = deque()
-        """For each unconfirmed message: all bytes sent up to its end, and when."""
+        """For each unconfirmed message, the total of bytes sent up to its end, and when it was sent."""
         self._numbered = 0
         self._closed = False
         self._thread = Thread(target=self._run, name="mpstui-outbox", daemon=True)
@@ -60,7 +60,7 @@ class Outbox:
             self._changed.notify()
 
     def confirm(self, received: int) -> None:
-        """So many bytes have arrived there, of all that were ever sent."""
+        """Note that ``received`` bytes, of all that were ever sent, have arrived."""
         now = time.monotonic()
         with self._changed:
             self._confirmed = max(self._confirmed, received)
@@ -99,7 +99,7 @@ class Outbox:
         ]
 
     def _next(self) -> _Piece | None:
-        """What may be sent now: one piece of each long message in turn."""
+        """The piece to be sent now, if any; long messages take turns."""
         if self._urgent:
             return self._urgent.popleft()
         if not self._bulk or self._frames.sent - self._confirmed >= self._window:
@@ -137,7 +137,7 @@ class Pieces:
         self._begun: dict[int, list[str]] = {}
 
     def take(self, message: Tree) -> Tree | None:
-        """The message that is complete now; None while it is not."""
+        """Take what was received; return the message if it is complete now, otherwise None."""
         if not (isinstance(message, list) and message and message[0] == "part"):
             return message
         _, number, text, ends = message

@@ -1,7 +1,7 @@
 """Files on their way between two machines: listed with their digests first, so that only missing ones are sent.
 
-A file that changes meanwhile, is cut or arrives damaged is detected by its digest. Nothing is held in memory
-completely: a checkpoint may be larger than the memory.
+The digest shows if a file has changed meanwhile, was cut short or arrived damaged. No file is held in memory whole: a
+checkpoint may be larger than that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..model.errors import OperationError
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ENTRY = re.compile(r"([0-9a-f]{64})(?:\+([0-9]{1,18}))?")
 PART = ".part-"
-"""Prefix of the names of incomplete files, before their digest."""
+"""Prefix of the names of incomplete files; their digest follows."""
 _CHUNK_BYTES = 1 << 20
 _MOST_STEPS = 1000
 _LARGE_BYTES = 8 << 20
@@ -46,10 +46,10 @@ STAYS = frozenset(
 
 
 class Item(NamedTuple):
-    """One file, or a link to one of the same folder."""
+    """One file, or a link to one in the same folder."""
 
     name: str
-    """Relative to its folder, with ``/``."""
+    """Path relative to the folder, with ``/``."""
     digest: str
     """SHA-256 in hexadecimal; empty for a link."""
     size: int = 0
@@ -93,7 +93,7 @@ def _is_sound(one: Item) -> bool:
 
 
 def _leads_out(name: str, links: Mapping[str, str]) -> bool:
-    """Whether a link leaves the folder, directly or through other links of the list; an endless loop counts too."""
+    """True if a link leaves the folder, directly or through other links of the list, or loops endlessly."""
     here, left = list(PurePosixPath(name).parts[:-1]), list(PurePosixPath(links[name]).parts)
     for _ in range(_MOST_STEPS):
         if not left:
@@ -111,12 +111,12 @@ def _leads_out(name: str, links: Mapping[str, str]) -> bool:
 
 
 def _folders_of(one: Item) -> Iterator[str]:
-    """Its parent folders: none may be a file or a link of the same list, which would lead elsewhere."""
+    """Its parent folders: none may be a file or a link of the same list, which could lead elsewhere."""
     return (str(folder) for folder in PurePosixPath(one.name).parents)
 
 
 def below(folder: Path) -> Iterator[Path]:
-    """The regular files of a folder, at any depth, in order; links are not followed."""
+    """Yield the regular files below a folder, in order; links are not followed."""
     for base, folders, names in os.walk(folder):
         folders.sort()
         for path in (Path(base, name) for name in sorted(names)):
@@ -128,7 +128,7 @@ def digest_of(path: Path, meanwhile: Callable[[], object] = lambda: None) -> tup
     """SHA-256 and size of a file as it is now.
 
     Args:
-        meanwhile: called now and then; a large file takes its time.
+        meanwhile: called now and then, since a large file takes its time.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
@@ -143,7 +143,7 @@ def digest_of(path: Path, meanwhile: Callable[[], object] = lambda: None) -> tup
 
 
 def has(folder: Path, one: Item) -> bool:
-    """Whether the file is in ``folder`` as it should be."""
+    """True if ``folder`` has this very file or link."""
     path = folder / one.name
     try:
         return str(path.readlink()) == one.link if one.link else digest_of(path)[0] == one.digest
@@ -160,7 +160,7 @@ def pack(
     """Write the files whose digests are ``wanted``, each content once, under its digest.
 
     Args:
-        begun: how many bytes of a file have arrived already; it is sent from there on.
+        begun: how many bytes of each file, by digest, have arrived already; the rest is sent.
 
     Raises:
         OperationError: a file has changed since it was listed.
@@ -187,7 +187,7 @@ def pack(
 
 
 def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
-    """The files of a parcel by their digests, in ``folder``; cut or damaged ones are left out.
+    """Receive a parcel into ``folder``; return its files by their digests, without cut or damaged ones.
 
     Raises:
         OSError, tarfile.TarError, EOFError: the disk is full, or the stream ended early; what was complete stays,
@@ -216,13 +216,13 @@ def unpack(reads: BinaryIO, folder: Path) -> dict[str, Path]:
 
 
 def begun_in(folder: Path) -> dict[str, int]:
-    """How many bytes of incomplete files have arrived, by their digests."""
+    """Number of bytes received of each incomplete file, by digest."""
     parts = folder.glob(f"{PART}*")
     return {path.name.removeprefix(PART): size for path in parts if (size := path.stat().st_size)}
 
 
 def _begun(path: Path, start: int, seen: Callable[[bytes], object]) -> BinaryIO:
-    """A file to be continued from ``start``; its present content is passed to ``seen``.
+    """Open a file to be continued from ``start``; its content up to there is passed to ``seen``.
 
     Raises:
         tarfile.TarError: it is shorter than that.

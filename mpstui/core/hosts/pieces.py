@@ -10,12 +10,12 @@ _PART = 1 << 16
 
 
 def piece(kind: bytes, data: bytes = b"") -> bytes:
-    """As it travels."""
+    """A piece as it is sent."""
     return HEAD.pack(kind, len(data)) + data
 
 
 class Pieces:
-    """What arrives at one end."""
+    """Reads the pieces that arrive at one end."""
 
     def __init__(self, read: Callable[[int], bytes | None]) -> None:
         self._read = read

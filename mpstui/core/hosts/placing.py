@@ -1,7 +1,7 @@
-"""The launch form of a screen that knows other machines: it has one more field, for where the run starts.
+"""The launch form of a screen that knows other machines: one more field says where the run starts.
 
-If that is the machine that has the profile, the form is that machine's own. Otherwise the code is sent there, and the
-other machine says what it would start.
+If that is the machine that has the profile, the form is that machine's own. Otherwise the code is sent to the chosen
+machine, which says what it would start.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 HERE = "this machine"
 _SHIPPED = "shipped"
 Connecting = Callable[[str, str], Sender]
-"""Opens the way from one machine to another, by their names."""
+"""Opens a connection from one machine to another, by their names."""
 
 
 class PlacedLauncher:
     """The profiles of this machine, or those of another one while a run there is selected; see :class:`.Launcher`."""
 
     def __init__(self, near: Any, far: Any, names: Sequence[str], at: str, connecting: Connecting) -> None:
-        """A launcher over two.
+        """Join two launchers.
 
         Args:
-            near, far: launchers of this machine and of ``at``; ``far`` is None where ``at`` is this one.
-            names: of all machines.
+            near, far: launchers of this machine and of ``at``; ``far`` is None if ``at`` is this one.
+            names: those of all machines.
             at: the machine that a form begins with.
         """
         self._near, self._far, self._names, self._at, self._connecting = near, far, names, at, connecting
         self.asks: str = at if far is not None else ""
 
     def entries(self, *, waits: bool = True) -> Sequence[ProfileEntry]:
-        """This machine's profiles, or only those of another one if they are shown: both have what ships with mpstui."""
+        """This machine's profiles and the other's, if there is one; those shipped with mpstui are listed once."""
         near: Sequence[ProfileEntry] = self._near.entries()
         if self._far is None:
             return near
@@ -73,14 +73,14 @@ class PlacedLauncher:
         return self._placed(self._far.draft(there), self._at)
 
     def draft_of(self, snapshot: RunSnapshot, cure: Cure | None = None) -> Any:
-        """The form of a new attempt: it starts where the run is."""
+        """The form of a new attempt, which starts where the run is."""
         return self._of(snapshot).draft_of(snapshot, cure)
 
     def branch_of(self, snapshot: RunSnapshot, step: float) -> Any:
         """A form for a new run that branches off another one at a step.
 
         Raises:
-            OperationError: it cannot, and why.
+            OperationError: why it cannot.
         """
         source = snapshot.host or LOCAL
         return self._placed(self._of(snapshot).branch_of(snapshot, step), source, source)
@@ -113,10 +113,10 @@ class PlacedDraft:
         self._to = ""
         self._shipment: tuple[dict[str, str], Shipment] | None = None
         self._unsure: tuple[dict[str, str], Shipment] | None = None
-        """What may have been launched when its line broke: repeating it is the same launch."""
+        """What may have been launched when its line broke; repeating it is the same call, so it happens only once."""
 
     def _where(self, values: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-        """The machine that it is sent to, None if it is there already; and the values without that field."""
+        """The machine that it is sent to, or None if it is there already, and the values without that field."""
         chosen = LOCAL if values[MACHINE] == HERE else values[MACHINE]
         rest = {key: text for key, text in values.items() if key != MACHINE}
         return None if chosen == self._source else chosen, rest
@@ -234,7 +234,7 @@ class PlacedDraft:
 
 
 def launches_from(choices: Sequence[LaunchChoice], values: Mapping[str, str]) -> Launches:
-    """What a form asks of another machine: its scheduler if the form names one, not the profile's."""
+    """What a form asks of another machine; a scheduler that the form names replaces the profile's."""
     if ENGINE not in values:
         return launches_of(choices)
     return launches_of(choices, LOCAL if values[ENGINE] == NONE else values[ENGINE], choices[0].job)

@@ -1,4 +1,4 @@
-"""The progress of a transfer: what is being done, how much has arrived, how fast; and whether it may be cancelled."""
+"""The progress of a transfer: what is being done, how much has arrived, how fast, and if it may be cancelled."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..model.errors import OperationError
 from ..present import duration, size
 
 _WINDOW_SECONDS = 10.0
-"""The rate is that of the last seconds: lines get slower and faster."""
+"""The rate is that of these last seconds: lines get slower and faster."""
 _TELL_SECONDS = 0.2
 _GZIP = 31
 
 
 class Cancelled(OperationError):
-    """Whoever asked for it has changed their mind."""
+    """The person who asked for it has cancelled it."""
 
     exit_code = 130
-    """As for whatever ctrl+c ends."""
+    """The usual one for a program ended by ctrl+c."""
 
 
 class Wish:
-    """Something that was asked for and takes time, until it is withdrawn."""
+    """A request that takes time and may be withdrawn."""
 
     def __init__(self, sentence: str = "it was cancelled") -> None:
         """``sentence``: what is said about it then."""
@@ -50,12 +50,12 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is."""
+    """How far a transfer has got."""
 
     doing: str
     """What is being done, as in *sending the code*."""
     done_bytes: int = 0
-    """Arrived, in this attempt and earlier ones."""
+    """Bytes that have arrived, in this attempt and earlier ones."""
     total_bytes: int = 0
     """0: nothing is sent in this step."""
     rate: float | None = None
@@ -65,14 +65,14 @@ class Progress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """For this step; None: unknown."""
+        """Seconds that this step still takes; None if unknown."""
         if not self.rate or not self.total_bytes:
             return None
         return max(self.total_bytes - self.done_bytes, 0) / self.rate
 
     @property
     def counts(self) -> str:
-        """How much has arrived, how fast, and how long it still takes; empty if nothing is sent."""
+        """How much has arrived, how fast, and how long the rest takes; empty if nothing is sent."""
         if not self.total_bytes:
             return ""
         told = [f"{size(self.done_bytes)} of {size(self.total_bytes)}"]
@@ -89,7 +89,7 @@ class Progress:
 
 
 class Meter:
-    """Measures what passes and reports it, not too often."""
+    """Measures what is transferred and reports it, not too often."""
 
     def __init__(
         self, tell: Callable[[Progress], None] = lambda now: None, monotonic: Callable[[], float] = time.monotonic
@@ -104,7 +104,7 @@ class Meter:
         """Begin another step.
 
         Args:
-            total_bytes: what will have been sent by its end, before compression.
+            total_bytes: size of all that is to be sent, before compression.
             done_bytes: how much of that an earlier attempt has sent.
         """
         self._now = Progress(doing, done_bytes, total_bytes, None, can_cancel)
@@ -113,10 +113,10 @@ class Meter:
         self._tell(self._now)
 
     def passes(self, data: bytes) -> None:
-        """A part of a parcel, which is decompressed here only to know how much of the files it contains."""
+        """Count a part of a parcel, decompressed here only to know how much of the files it contains."""
         try:
             unpacked = len(self._unpacked.decompress(data))
-        except zlib.error:  # the writing was broken off: its end comes after a gap
+        except zlib.error:  # writing was broken off: the end of the stream comes after a gap
             return
         now, done = self._monotonic(), self._now.done_bytes + unpacked
         self._passed.append((now, done))
@@ -131,7 +131,7 @@ class Meter:
             self._tell(self._now)
 
     def sink(self, out: BinaryIO, wish: Wish) -> BinaryIO:
-        """A file that passes on what is written to it as long as that is wanted, and measures it."""
+        """A file that measures what is written to it and passes it on, as long as that is wanted."""
         return cast(BinaryIO, _Sink(self, out, wish))
 
     def tap(self, reads: BinaryIO, wish: Wish) -> BinaryIO:
@@ -139,7 +139,7 @@ class Meter:
         return cast(BinaryIO, _Tap(self, reads, wish))
 
     def all_passed(self) -> None:
-        """The parcel has been handed over; now the arrived files are inspected."""
+        """Report that the parcel has been handed over; now the arrived files are inspected."""
         self._tell(self._now)
 
 

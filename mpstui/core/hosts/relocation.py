@@ -1,4 +1,4 @@
-"""A launch of one machine made one of another: its folder, its interpreter, and the paths it names."""
+"""Turn a launch of one machine into one of another: its folder, its interpreter, and the paths that it names."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 
 
 class Places(NamedTuple):
-    """Where things of one machine lie on another: pairs of paths, the longer ones looked for first."""
+    """Where folders of one machine lie on another: pairs of paths, of which longer ones are looked for first."""
 
     pairs: Sequence[tuple[str, str]]
 
     def moved(self, text: str) -> str:
-        """The text with every path that lies under a known one where it lies there."""
+        """The text with every path below a known folder replaced by its path there."""
         if not self.pairs:
             return text
         known = {old.rstrip("/"): new.rstrip("/") for old, new in self.pairs}
         either = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
-        # A path begins a word, or what stands behind an equals sign, a colon, a comma or a quote of one.
+        # A path begins a word, or follows an equals sign, a colon, a comma or a quote within one.
         return re.sub(rf"(?<![^=:,\s\"'])(?:{either})(?=/|$|[:,\s\"'])", lambda found: known[found[0]], text)
 
     def moved_value(self, value: ArgumentValue) -> ArgumentValue:
-        """The same of an argument."""
+        """The same for an argument."""
         if isinstance(value, tuple):
             return tuple(self.moved(one) if isinstance(one, str) else one for one in value)
         return self.moved(value) if isinstance(value, str) else value
@@ -54,10 +54,10 @@ def choice_message(choice: LaunchChoice) -> dict[str, Any]:
 def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoice:
     """The launch as this machine would make it.
 
-    Conditions on other runs stay behind: those runs are not here.
+    Conditions on other runs are dropped: those runs are not here.
 
     Raises:
-        UsageError: what was received is no launch.
+        UsageError: what was received is not a launch.
     """
     profile = thaw(str(told["profile"]), path=None, cwd=cwd)
     try:
@@ -69,7 +69,7 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
         name=str(told["name"]),
         slug=str(told["slug"]),
         command=tuple(_word(word, number, places) for number, word in enumerate(profile.command)),
-        python=None,  # of the other machine; {python} is the one that settings name for this one
+        python=None,  # it is the other machine's; {python} is the one that the settings name for this one
         args={key: places.moved_value(value) for key, value in profile.args.items()},
         env={key: places.moved(value) for key, value in profile.env.items()},
         watch={key: places.moved(value) for key, value in profile.watch.items()},
@@ -92,7 +92,7 @@ def relocated(told: Mapping[str, Any], cwd: Path, places: Places) -> LaunchChoic
 
 
 def _started_by(profile: Profile, chosen: ChoiceRecord) -> dict[str, Any]:
-    """The scheduler of a launch, where this machine has it; else it starts by itself."""
+    """The scheduler of a launch if this machine has it; otherwise the launch starts without one."""
     found = engine_of(profile.jobs, chosen.on, chosen.job)
     if found is None or shutil.which(found[0].program) is None:
         return {"on": LOCAL}
@@ -107,5 +107,5 @@ def _word(word: str, number: int, places: Places) -> str:
 
 
 def needs_code(profile: Profile) -> bool:
-    """Whether its program lies in its folder; our own trainers are everywhere."""
+    """True if its program lies in its folder; our own trainers are on every machine."""
     return not any("{trainer}" in word for word in profile.command)

@@ -1,9 +1,9 @@
 """When to reopen a line that broke: as soon as possible, without wearing the other machine out.
 
 A line that held for a moment is reopened at once. One that cannot be opened is retried after growing pauses; but if
-nothing answers at all, as when a network is away, its port is knocked at instead: a packet per second costs the
-machine nothing and causes no login, and shows within that second that it is back. So does a clock that went on while
-we did not: this machine slept, and its network may be another one.
+nothing answers at all, as when the network is away, we knock at the machine's port instead: a packet per second costs
+it nothing, causes no login, and shows within a second that it is back. A line is also retried when the clock went on
+while we did not: this machine has slept, and its network may be another one.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Protocol
 
 FIRST_BACKOFF, MOST_BACKOFF, REFUSED_BACKOFF = 0.5, 15.0, 60.0
 HELD_SECONDS = 2.0
-"""A line that was used for this long does not count as a failed attempt."""
+"""A line that lasted this long does not count as a failed attempt."""
 REFUSED = frozenset({"login", "key_changed", "key_unknown", "python"})
-"""Reasons that last until somebody does something; a machine may shut out whoever knocks too often."""
+"""Failures that last until somebody does something; a machine may shut out clients that try too often."""
 AWAY = frozenset({"unreachable", "name", "frozen"})
-"""Reasons given when the network is away: a laptop without one cannot resolve names either."""
+"""Failures seen when the network is away: a laptop without one cannot resolve names either."""
 KNOCK_EVERY, RARELY_EVERY = 1.0, 5.0
 OFTEN_SECONDS = 600.0
-"""Somebody may be waiting for it for this long; after that it is knocked at rarely."""
+"""For this long somebody may be waiting for the machine; after that we knock rarely."""
 SLEPT_SECONDS = 5.0
-"""A gap this long between two looks a moment apart: we were asleep."""
+"""A gap this long between two checks a moment apart means that we were asleep."""
 _LOOK_SECONDS = 0.25
 
 
 class Knock(Protocol):
-    """Whether the machine accepts a connection, asked at the lowest cost; None: that cannot be known from here."""
+    """Check at the lowest cost if the machine accepts a connection; None: that cannot be known from here."""
 
     def __call__(self, seconds: float) -> bool | None: ...
 
 
 def unknown(seconds: float) -> bool | None:
-    """The :class:`Knock` where only ssh can ask."""
+    """The :class:`Knock` for a machine that only ssh can reach."""
     return None
 
 
@@ -46,10 +46,10 @@ class Wakefulness:
         self._clock = clock
         self._seen = clock(), time.monotonic()
         self.unseen = 0.0
-        """How much longer that was than the monotonic clock says, which may stop meanwhile."""
+        """Seconds between the last two calls of :meth:`slept` in which the monotonic clock stood still."""
 
     def slept(self) -> bool:
-        """Whether it has slept since the last call."""
+        """True if it has slept since the last call."""
         (wall, steady), self._seen = self._seen, (self._clock(), time.monotonic())
         passed, ticked = self._seen[0] - wall, self._seen[1] - steady
         self.unseen = max(0.0, passed - ticked)
@@ -68,7 +68,7 @@ class Reopening:
         self._hurried, self._over = Event(), Event()
 
     def hurry(self) -> None:
-        """Somebody is waiting for the line: try now."""
+        """Try now: somebody is waiting for the line."""
         self._hurried.set()
 
     def stop(self) -> None:
@@ -77,7 +77,7 @@ class Reopening:
         self._hurried.set()
 
     def ended(self, spoken_seconds: float, kind: str = "") -> None:
-        """A line has ended: how long it was used, 0 if it could not be opened; and why."""
+        """Note that a line has ended, after how long (0 if it could not be opened), and why."""
         self._kind = kind
         if spoken_seconds > 0.0:
             self._away_since = None

@@ -1,4 +1,4 @@
-"""Launching on another machine: what is sent, what it would start there, then the launch as that machine makes it."""
+"""Launching on another machine: what is sent, what it would start there, and the launch itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .ssh import LOCAL, connect
 from .talk import TRIES, Place, opened_again
 
 _LET_GO_SECONDS = 3.0
-"""Whoever has cancelled a launch waits no longer for the clean-up."""
+"""After cancelling a launch, wait no longer than this for the clean-up."""
 CALLED_OFF = "the launch was cancelled; nothing was launched"
 
 
@@ -40,33 +40,33 @@ class Shipment:
     launches: Launches
     offer: Offer
     runs: Sequence[Mapping[str, Any]]
-    """For each run what :func:`mpstui.core.launching.telling.told` says over there."""
+    """For each run, what :func:`mpstui.core.launching.telling.told` says over there."""
     folder: str | None = None
-    """Where the same code is there already."""
+    """Folder over there that already has the same code."""
     lacking: Sequence[str] = ()
     """Digests of the missing files."""
     lacking_bytes: int = 0
     """Their size before compression."""
     held: str | None = None
-    """Where the same checkpoint is there already."""
+    """Folder over there that already has the same checkpoint."""
     behind: str = "here"
     """Where the files that are not sent stay."""
     call: str = field(default_factory=lambda: rundir.new_request("launch", 0, time.time()).id)
-    """The id of this launch, which is done once however often it is requested."""
+    """The id of this launch, which is carried out once, however often it is requested."""
 
     @property
     def branch(self) -> Branch | None:
-        """What it begins from."""
+        """The branch that it begins from, if any."""
         return Branch(*self.launches.branch) if self.launches.branch is not None else None
 
     @property
     def checkpoint_bytes(self) -> int:
-        """The size of the checkpoint that it begins from; 0: there is none."""
+        """The size of the checkpoint that it begins from; 0 if there is none."""
         return sum(Item(*one).size for one in (self.offer.checkpoint or {"files": ()})["files"])
 
     @property
     def sends(self) -> bool:
-        """Whether anything is sent: it may be there already."""
+        """True if anything is sent; all of it may be there already."""
         return bool(self.lacking) or (self.offer.checkpoint is not None and self.held is None)
 
     @property
@@ -101,7 +101,7 @@ class Shipment:
         return [*lines, *stays(self.behind, self.offer.staying)]
 
     def json(self) -> dict[str, Any]:
-        """The same with its fields."""
+        """The shipment as JSON."""
         branch = self.branch
         return {
             "host": self.host,
@@ -131,7 +131,7 @@ def _counted(count: int, what: str) -> str:
 
 
 class Sender:
-    """Launches from one machine on another, over a line that stays open. A context."""
+    """Launches from one machine on another, over a line that stays open. A context manager."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Sender:
         come_from: str = "",
         again: Callable[[], Place] | None = None,
     ) -> None:
-        """One between two machines.
+        """Connect two machines.
 
         Args:
             host: what the target is called here.
@@ -158,7 +158,7 @@ class Sender:
         self._wish, self._meter = Wish(CALLED_OFF), Meter()
 
     def look(self, launches: Launches) -> Shipment:
-        """What would be sent, and what it would start there.
+        """Find out what would be sent, and what it would start there.
 
         Raises:
             OperationError, UsageError: it cannot be sent, or not be started there. HostError: the line broke.
@@ -181,17 +181,17 @@ class Sender:
         return self._source.branch(asked)
 
     def cancel(self) -> None:
-        """End a launch that another thread is carrying out, or that runs below a signal handler: none is begun.
+        """End a launch that another thread is carrying out, or that runs below a signal handler: no run starts.
 
         Impossible once it was requested; :attr:`.Progress.can_cancel` says so.
         """
         self._wish.take_back()
 
     def launch(self, found: Shipment, tell: Callable[[Progress], None] = lambda now: None) -> dict[str, Any]:
-        """Send what is missing and start the runs there; returns ``runs`` and ``warnings`` of the answer.
+        """Send what is missing and start the runs there; return ``runs`` and ``warnings`` of the answer.
 
         Args:
-            tell: called with the progress, by the thread that calls this.
+            tell: called with the progress, in the calling thread.
 
         Raises:
             Cancelled: nothing was launched.
@@ -226,7 +226,7 @@ class Sender:
         raise _told(broken, "whether it was launched is not known", f"`mpstui ps --host {self._host}`")
 
     def _sent(self, found: Shipment) -> dict[str, Any]:
-        """The request to send, once everything that it needs has arrived."""
+        """Send everything that the launch needs; return the request that starts it."""
         folder = found.folder
         if folder is None and found.offer.code is not None:
             self._meter.begin("its code is sent", found.lacking_bytes)
@@ -239,7 +239,7 @@ class Sender:
         return {**asked, "held": held}
 
     def _let_go(self) -> None:
-        """Have what was sent in vain removed there; otherwise it is removed after a day."""
+        """Have what was sent in vain removed there now; otherwise that happens after a day."""
         until = time.monotonic() + _LET_GO_SECONDS
 
         def in_time() -> None:
@@ -251,7 +251,7 @@ class Sender:
             self._target.ask("let_go", {})
 
     def _handed(self, to: str, told: Mapping[str, Any], lacking: Sequence[str]) -> str:
-        """The folder over there that then contains files of the source."""
+        """Send files of the source; return the folder that has them over there."""
 
         def hand(out: BinaryIO) -> None:
             self._source.send(lacking, self._meter.sink(out, self._wish))
@@ -294,7 +294,7 @@ def fetched(
 
     Args:
         tell: called with the progress.
-        wish: withdrawing it ends this.
+        wish: withdraw it to end this.
 
     Raises:
         Cancelled: it was withdrawn.

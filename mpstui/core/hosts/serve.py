@@ -32,9 +32,9 @@ from .outbox import Outbox
 from .view import COLUMNS, Answers, Greeting, Listing, LogEnd, MachineReading, Raced, View
 
 LIST_BYTES, RUN_BYTES = 800.0, 1700.0
-"""Per second: what the list may take, and what everything else on the screen may take."""
+"""Bytes per second that the list may take, and that everything else on the screen may take."""
 SILENCE_SECONDS = 60.0
-"""The other side says something more often; after this long there is nobody."""
+"""The other side sends something more often; after this long it is gone."""
 _TICK_SECONDS, _QUIET_SECONDS, _LOG_TICK_SECONDS = 0.25, 0.5, 0.1
 _READING_SHARE, _LONGEST_REST = 0.1, 1.0
 _SLICE_SECONDS = 0.03
@@ -46,7 +46,7 @@ _OURS = __name__.partition(".")[0]
 
 
 class Session:
-    """One line, from its first word to its end."""
+    """One line, from its first message to its end."""
 
     def __init__(self, services: LocalServices, frames: Frames) -> None:
         self._services, self._frames = services, frames
@@ -57,16 +57,16 @@ class Session:
         self._book = CallBook(services.home.state / "calls")
         self._view = View()
         self._looked_at = False
-        """Nothing is sent before it is known what is looked at: until then the other side does not know our clock."""
+        """True once a view has come. Nothing is sent before: until then the other side does not know our clock."""
         self._calls: SimpleQueue[tuple[str, str, Any, bool]] = SimpleQueue()
         self._snapshots: tuple[RunSnapshot, ...] = ()
         self._listed: dict[str, tuple[RunSnapshot, RunSnapshot]] = {}
-        """For each run the snapshot it was made from, and what the list shows of it."""
+        """For each run, its snapshot and what the list shows of it."""
         self._new_curves = 0
-        """How many runs may be sent with a curve for the first time."""
+        """How many more runs may be sent with their first curve in this round."""
         self._machine: MachineReading | None = None
         self._heard = self._changed = self._told_at = time.monotonic()
-        """When something was last received, when a run had last changed, and when all runs had last been looked at."""
+        """When something was last received, when a run last changed, and when all runs were last looked at."""
 
     def run(self) -> None:
         """Serve until the line ends."""
@@ -128,7 +128,7 @@ class Session:
             except Exception as error:  # noqa: BLE001 - whatever went wrong, the answer says so
                 if isinstance(error, ImportError) and (error.name or "").startswith(_OURS):
                     print(f"mpstui: {error}", file=sys.stderr)
-                    self._end()  # what we are made of was cleaned away: the next line brings it, and is asked again
+                    self._end()  # our own files were cleaned away: the next line brings them, and is asked again
                     return
                 came = {"fail": _told_error(OperationError(f"{type(error).__name__}: {error}"))}
             self._outbox.put(["came", call, came])
@@ -164,7 +164,7 @@ class Session:
             if began - self._heard > SILENCE_SECONDS:
                 return
             if began >= read_at and (is_there := self._services.home.runs.is_dir()) < was_there:
-                read_at = began + _QUIET_SECONDS  # renamed, or a share that is gone: nothing says that its runs are
+                read_at = began + _QUIET_SECONDS  # renamed, or a share that is gone: its runs need not be
             elif began >= read_at:
                 was_there = is_there
                 before, self._snapshots = self._snapshots, monitor.refresh(view.focus, view.selected, view.compared)
@@ -232,7 +232,7 @@ class Session:
         self._teller.tell("list", Listing, listing, LIST_BYTES, urgent=turned)
 
     def _in_list(self, one: RunSnapshot, told: Listing | None, closely: bool) -> RunSnapshot:
-        """A run as the list shows it; one that is sent in full elsewhere only has its state here."""
+        """A run as the list shows it; for one that is sent in full elsewhere, only its state counts here."""
         source, listed = self._listed.get(one.run, (None, None))
         if source is one and listed is not None:
             return listed
@@ -297,7 +297,7 @@ def _close(view: View) -> list[str]:
 
 
 def _turned(one: RunSnapshot, before: RunSnapshot) -> bool:
-    """Whether the state of a run has changed: that is sent at once, whatever else has to wait."""
+    """True if the state of a run has changed: that is sent at once, whatever else has to wait."""
     told = (one.state, one.health, one.attempts, one.exit, one.name, one.note, one.tags, one.paused)
     return told != (
         before.state,
@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Serve on standard input and output until they end; all other output goes to standard error.
 
     Args:
-        arguments: what to watch besides the runs, if anything.
+        arguments: a path to watch besides the runs, if any.
     """
     reads, writes = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)

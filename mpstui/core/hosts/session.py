@@ -1,4 +1,4 @@
-"""The near end of one line while it lasts: received messages are passed on, sending never blocks."""
+"""The near end of one line while it lasts: received messages are passed on, and sending never blocks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NearSession:
         """Seconds by which the far clock was ahead of ours at the first answer."""
         self.hung = self.told_list = False
         self.behind_seconds = 0.0
-        """How long before its last answer the far side had last looked through its runs."""
+        """Seconds from the far side's last look through its runs to its last answer."""
         self.hearer: Hearer | None = None
         """Created once the difference of the clocks is known."""
         self._out: SimpleQueue[Tree] = SimpleQueue()
@@ -52,7 +52,7 @@ class NearSession:
 
     @property
     def spoken_seconds(self) -> float:
-        """From the first answer to the last message."""
+        """Seconds from the first answer to the last message."""
         return 0.0 if self.answered_at is None else max(0.0, self.heard_at - self.answered_at)
 
     def send(self, message: Tree) -> None:

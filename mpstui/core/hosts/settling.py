@@ -1,12 +1,12 @@
-"""A run that arrives from another machine: assembled in a place apart, taken over in one step, and then started.
+"""A run that arrives from another machine: assembled apart from all others, taken over in one step, then started.
 
-What arrives is in a folder of its own that no list shows, so that it may arrive in parts and repeatedly. Only after the
-other machine has handed the run over is it renamed into its place and started; both may be requested again.
+What arrives is kept in a folder of its own that no list shows, so that it may arrive in parts and repeatedly. Only
+after the other machine has handed the run over is it renamed into its place and started; both may be requested again.
 
 ============ =========================================================================================
-``new/``     files by their digests, as they came, the last one perhaps in part: what a next try need not send again
-``RUN/``     the run put together; with ``arrived.json`` in it it waits for the other machine's decision.
-             Checkpoints that belong into the training's working folder are below ``.cwd/``
+``new/``     received files, named by their digests, the last one perhaps in part: a next try need not send them again
+``RUN/``     the assembled run; once it holds ``arrived.json`` it waits for the other machine's decision.
+             Checkpoints that belong in the training's working folder are below ``.cwd/``
 ``earlier/`` the run as it was here before it moved away, on its way out
 ============ =========================================================================================
 """
@@ -40,11 +40,11 @@ from .staging import is_taken, remove_abandoned, run_stage, take
 from .talk import Ends
 
 ACCEPT_SECONDS = 20.0
-"""How long the far end of a cut line may take to notice that, and to let go of what arrived over it."""
+"""How long the far end of a cut line may take to notice the cut, and to release what arrived over it."""
 
 
 class Arrival:
-    """Runs that come to one home over one line, one at a time."""
+    """Takes in runs that arrive in one home over one line, one at a time."""
 
     def __init__(self, home: Home, environ: Mapping[str, str], clock: Callable[[], float] = time.time) -> None:
         self._home, self._environ, self._clock = home, dict(environ), clock
@@ -62,7 +62,7 @@ class Arrival:
         }
 
     def expect(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Whether a run could be taken over; changes nothing, except for leftovers of moves that nobody will finish.
+        """Check if a run could be taken over; change nothing, but remove leftovers of moves that nobody will finish.
 
         Raises:
             OperationError, UsageError: why not.
@@ -77,13 +77,13 @@ class Arrival:
         return {"device": made.device, "warnings": list(made.warnings)}
 
     def lacks(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Digests of the files that are missing here, whatever earlier attempts or stays have left; and our time.
+        """Digests of the files that nothing left by earlier attempts or stays can provide, and our time.
 
         Args:
             asked: ``patience``: seconds to wait for the far end of a broken line, which holds what arrived over it.
 
         Raises:
-            OperationError: the run is just arriving over another line.
+            OperationError: the run is already arriving over another line.
         """
         name = str(asked["run"])
         self._take(name, float(asked.get("patience", 0.0)))
@@ -114,7 +114,7 @@ class Arrival:
         return {}
 
     def forget(self, name: str) -> dict[str, Any]:
-        """It stays where it was: what arrived is no run, and only useful for the next attempt."""
+        """The run stays where it was: what arrived is not a run, and only useful for the next attempt."""
         if self._stage(name).exists():
             self._take(name)
             RunDir(self._stage(name) / name).arrived.unlink(missing_ok=True)
@@ -147,7 +147,7 @@ class Arrival:
 
     @contextmanager
     def _marked(self, place: RunDir, run: RunDir) -> Iterator[None]:
-        """While it is visible but has not begun, it counts as about to begin; the mark goes with its folder."""
+        """Mark the run as about to begin while it is visible but not started; the mark moves with its folder."""
         mark = None
         with suppress(OperationError):  # on a full disk it looks stopped for a moment
             mark = Mark(place, Leaving(node(), MoveStep.ARRIVE, self._clock()))
@@ -159,13 +159,13 @@ class Arrival:
                 mark.release()
 
     def close(self) -> None:
-        """Let go of the arriving run."""
+        """Release the arriving run."""
         if self._taken is not None:
             liveness.release(self._taken[1])
             self._taken = None
 
     def _begin(self, run: RunDir, move: Move) -> bool:
-        """Start the run if nobody has done so; returns whether somebody had."""
+        """Start the run unless somebody has done so; return True if somebody had."""
         snapshot, actions = unmoved(run), Actions(self._environ, self._clock)
         if snapshot.state.active or snapshot.attempt > move.attempt:
             return True
@@ -176,7 +176,7 @@ class Arrival:
         return False
 
     def _take_over(self, run: RunDir, stage: Path) -> None:
-        """Put everything into its place; an interrupted call may have begun that."""
+        """Put everything in its place; an earlier, interrupted call may have begun to."""
         self._require_free(run.run)
         new, spec = stage / run.run, storage.read(Spec, RunDir(stage / run.run).spec)
         if spec is not None and (new / BESIDE).exists():
@@ -201,10 +201,10 @@ class Arrival:
         storage.sync_folder(self._home.runs)
 
     def _take(self, name: str, patience: float = 0.0) -> None:
-        """Become the one over whose line the run arrives.
+        """Claim the arriving run for this line.
 
         Raises:
-            OperationError: somebody else is.
+            OperationError: another line has it.
         """
         if self._taken is not None and self._taken[0] == name:
             return
@@ -223,14 +223,14 @@ class Arrival:
         return run_stage(self._home, name)
 
     def _require_free(self, name: str) -> None:
-        """Its place may only be taken by the same run, from before it moved away."""
+        """Check that the run's place is free, or holds only the same run from before it moved away."""
         self._stage(name)
         run = RunDir(self._home.runs / name)
         if run.path.exists() and not run.moved.exists():
             raise OperationError(f"there is a run {name} already", "a run is moved to where it is not")
 
     def _at_hand(self, asked: Mapping[str, Any]) -> dict[str, Path]:
-        """Where files of a run are already, by digest."""
+        """Paths of the run's files that are here already, by digest."""
         name = str(asked["run"])
         stage, found = self._stage(name), dict[str, Path]()
         for one in items_of(asked):
@@ -293,7 +293,7 @@ def _tell_times_of_folders(top: Path) -> None:
 
 
 def _is_passing(where: Path) -> bool:
-    """Whether a file of a run that was here before was only meaningful then."""
+    """True if a file of a run's earlier stay here is of no use any more."""
     if where.parts[0] == "requests" or where.name == "stack_signal":
         return True
     is_record = len(where.parts) == 1 and where.name.startswith(
@@ -308,7 +308,7 @@ def _into_place(path: Path, target: Path) -> None:
 
 
 def _put(source: Path, path: Path, one: Item, *, moves: bool) -> bool:
-    """Whether the copied file is as it should be; one that has just arrived was checked on arrival."""
+    """Move or copy a file to its place; return True if it is intact. One that has just arrived was checked then."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if moves:
         source.rename(path)

@@ -1,8 +1,8 @@
-"""The code that a launch on another machine takes along: which files of a folder are sent, and which stay.
+"""The code that is sent for a launch on another machine: which files of a folder go along, and which stay.
 
-In a git repository: what git tracks and what it does not ignore, in its present state, including uncommitted changes.
-Elsewhere: the folder without environments and caches. Secrets, checkpoints that are not under version control, large
-files and special files stay; each is named with the reason, before anything is sent.
+In a git repository, these are the files that git tracks or does not ignore, in their present state, uncommitted changes
+included; elsewhere, the folder without environments and caches. Secrets, checkpoints that git does not track, large
+files and special files stay; each is named, with the reason, before anything is sent.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .parcel import Item, items_of
 from .relocation import needs_code
 
 MOST_FILE_BYTES = 32 << 20
-"""Larger files are data or checkpoints: they have a place of their own over there."""
+"""Larger files are data or checkpoints, which have a place of their own over there."""
 MOST_TREE_BYTES, MOST_FILES = 512 << 20, 20_000
 _SCANNED_BYTES = 1 << 20
-"""How much of a file is searched for secrets."""
+"""How much of a file is searched for tokens."""
 LISTING_SECONDS = 20.0
 
 _SECRET_FILES = [
@@ -72,13 +72,13 @@ _SECRET_FILES = [
     "api_key*",
 ]
 _EXAMPLES = ("*.example", "*.sample", "*.template", "*.dist", "*.pub", "secrets.py")
-"""Named like secrets, but kept in repositories on purpose."""
+"""Files named like secrets, but kept in repositories on purpose."""
 _PLACES = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure"})
 _PASSED_BY = frozenset(
     {".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", "venv", ".tox", ".ipynb_checkpoints"}
 )
 _WEIGHTS = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
-"""Endings of checkpoints. One that a launch names is its starting point and is sent."""
+"""Suffixes of checkpoints. One that a launch names is its starting point, and is sent."""
 _PASSED_BY_SUFFIXES = ("_cache", ".egg-info", ".dist-info")
 
 
@@ -101,15 +101,15 @@ class Staying(NamedTuple):
     why: str
     """secret, token, checkpoint, large, outside (a link out of the folder) or special (not a file)."""
     line: int | None = None
-    """Where the token is."""
+    """Number of the line that holds the token."""
 
 
 def stays(where: str, staying: Sequence[Staying], beside: Sequence[str] = ()) -> list[str]:
-    """What is not sent, in one line; none if there is nothing.
+    """One line that names what is not sent; none if everything is.
 
     Args:
         where: where it stays: ``here``, ``behind``.
-        beside: what else stays.
+        beside: other things that stay, to be named first.
     """
     named = [
         f"{one.name} ({_REASONS[one.why]}{f', line {one.line}' if one.line else ''})" for one in staying[:_MOST_NAMED]
@@ -128,30 +128,30 @@ class SourceTree:
     staying: tuple[Staying, ...]
     provenance: Provenance = field(default_factory=Provenance)
     diff: str = ""
-    """What differs from the commit, secrets masked."""
+    """The difference from the commit, secrets masked."""
 
     @property
     def size_bytes(self) -> int:
         return sum(one.size for one in self.files)
 
     def paths(self) -> Iterator[tuple[Item, Path]]:
-        """Every file with its present place."""
+        """Every file with its path here."""
         return ((one, self.root / one.name) for one in self.files)
 
     @property
     def digest(self) -> str:
-        """The same for the same files, wherever they are."""
+        """A digest that is the same for the same files, wherever they are."""
         return hashlib.sha256(storage.dump_bytes(list(self.files))).hexdigest()
 
 
 def code_of(
     profile: Profile, home: Home, sets: Mapping[str, str] = MappingProxyType({}), written: Collection[Path] = ()
 ) -> SourceTree | None:
-    """What is sent of the code that a launch runs; None if its program is mpstui's own, which is everywhere.
+    """The code of a launch, as it is sent; None if its program is mpstui's own, which is on every machine.
 
     Args:
         sets: arguments of this launch.
-        written: checkpoints that it has written, whether or not it names them.
+        written: checkpoints that the run has written; they stay even if the launch names them.
 
     Raises:
         OperationError: it cannot be sent, or its script is among the files that stay.
@@ -175,7 +175,7 @@ def code_of(
 
 
 def _words(profile: Profile, sets: Mapping[str, str]) -> Iterator[str]:
-    """The words of a launch: a path among them is not an output of the training."""
+    """Yield the words of a launch: a path among them is not taken for an output of the training."""
     for value in (*profile.command, *profile.args.values(), *sets.values()):
         for one in value if isinstance(value, tuple) else (value,):
             text = str(one)
@@ -185,10 +185,10 @@ def _words(profile: Profile, sets: Mapping[str, str]) -> Iterator[str]:
 def source_tree(
     folder: Path, *, left_out: Iterable[Path] = (), saved: Collection[str] = (), named: Collection[str] = ()
 ) -> SourceTree:
-    """What is sent of ``folder``, or of the repository that it belongs to.
+    """The files to be sent of ``folder``, or of the repository that it belongs to.
 
     Args:
-        left_out: folders of mpstui itself, should they lie inside.
+        left_out: mpstui's own folders, in case they lie inside.
         saved: paths that a training writes; they are sent with its run.
         named: paths that the launch names.
 
@@ -229,12 +229,12 @@ def source_tree(
 
 
 def _is_saved(path: Path, saved: Collection[str]) -> bool:
-    """Whether a file is a checkpoint, or part of one."""
+    """True if a file is a checkpoint, or part of one."""
     return path.suffix in _WEIGHTS or not {str(path), *map(str, path.parents)}.isdisjoint(saved)
 
 
 def _listed(root: Path) -> Iterator[tuple[Path, bool]]:
-    """What git tracks (True), and what it does not ignore; repositories inside are asked separately."""
+    """Yield files that git tracks (True) and others that it does not ignore; nested repositories are listed apart."""
     told = ask_git(root, LISTING_SECONDS, "ls-files", "-z", "-t", "--cached", "--others", "--exclude-standard")
     if told is None:
         raise OperationError(f"git did not list the files of {root}", f"try `git -C {root} ls-files`")
@@ -250,7 +250,7 @@ def _listed(root: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _brought(root: Path) -> Iterator[tuple[Path, bool]]:
-    """What another machine sent here, without what was written beside it since."""
+    """Yield the files that another machine sent here, without those written beside them since."""
     for one in items_of(storage.read_json(root / BROUGHT) or {}):
         if (root / one.name).is_symlink() or (root / one.name).exists():
             yield root / one.name, True

@@ -1,9 +1,9 @@
-"""A line to another machine: the system's own ssh, the far program it starts, and why that failed.
+"""A line to another machine: the system's own ssh, the far program that it starts, and why that failed.
 
-ssh is started with the user's own configuration, agent, jump hosts and shared connections; nothing is ever asked, and
-nothing forwarded. The far login shell, whichever it is, gets one command that all shells read alike: quotes around what
-has neither quotes, backslashes, exclamation marks nor ends of lines. Nothing is sent before the far program has said
-its marker, so that no start-up file can read what was meant for it.
+ssh runs with the user's own configuration, agent, jump hosts and shared connections; it never asks anything, and
+forwards nothing. The far login shell, whichever it is, gets one command that all shells read alike: quoted words that
+contain no quotes, backslashes, exclamation marks or newlines. Nothing is sent before the far program has printed its
+marker, so that no start-up file can read what was meant for it.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from .bundle import START, bundle
 from .line import HostError, Line
 
 LOCAL = "local"
-"""The host that is this machine; ``local:FOLDER`` is this machine with another home."""
+"""The name of this machine as a host; ``local:FOLDER`` is this machine with another home."""
 SHARED_SECONDS = 8.0
-"""Over an existing connection, silence until then means that the connection hangs."""
+"""Over a shared connection, silence for this long means that the connection hangs."""
 PATIENCE_SECONDS = 30.0
-"""From the call to the far program's first word."""
+"""Seconds from the call to the far program's first word."""
 _OPTIONS = (
     *("-T", "-x", "-oBatchMode=yes", "-oConnectTimeout=15", "-oServerAliveInterval=10", "-oServerAliveCountMax=3"),
     *("-oClearAllForwardings=yes", "-oRemoteCommand=none", "-oPermitLocalCommand=no", "-oEscapeChar=none"),
 )
 _RESOLVED_SECONDS = 5.0
-"""How long the answer about a machine's ssh configuration is kept: somebody may just be fixing it."""
+"""How long ssh's configuration for a machine is cached: not long, since somebody may be fixing it."""
 _NAME = re.compile(r"[^\s\x00-\x1f\x7f\-][^\s\x00-\x1f\x7f]*")
 _FIND = (  # Apple's own python3 opens a window where its tools are missing
     'm=$1; w=$2; a=$3; c=$4; f=; try() { q=$(command -v "$1" 2>/dev/null) || return 1; '
@@ -57,7 +57,7 @@ _FIND = (  # Apple's own python3 opens a window where its tools are missing
     'for n in python3 python3.14 python3.13 python3.12 python3.11; do try "${d:+$d/}$n"; done; done; fi; '
     'echo; echo "$m python$f"'
 )
-"""POSIX sh: $1 is the marker, $2 the Python that settings name, $3 its arguments and $4 the text it runs."""
+"""POSIX sh: $1 is the marker, $2 the Python that settings name, $3 the program's arguments and $4 the program."""
 
 
 def connect(
@@ -69,17 +69,17 @@ def connect(
     patience: float = PATIENCE_SECONDS,
     sending: Callable[[int], None] = lambda size: None,
 ) -> Line:
-    """Start ``core/hosts/__main__.py WORDS`` on a machine, from the bundle, which is sent if it is not there.
+    """Start ``core/hosts/__main__.py WORDS`` on a machine, from the bundle, which is sent unless it is there.
 
     Args:
-        name: of ``[hosts]``, of the user's ssh configuration, or an address; ``local`` and ``local:FOLDER`` are this
-            machine, without ssh.
+        name: one from ``[hosts]`` or the user's ssh configuration, or an address; ``local`` and ``local:FOLDER`` are
+            this machine, without ssh.
         patience: seconds until the far program must have said its first word; sending the bundle not counted.
-        sending: called before the bundle is sent, with its bytes: on a slow line that takes its time.
+        sending: called with the size of the bundle before it is sent: on a slow line that takes a while.
 
     Raises:
         UsageError: no host can have such a name.
-        HostError: why it cannot be reached.
+        HostError: it cannot be reached.
     """
     require_name(name)
     if is_local(name):
@@ -102,7 +102,7 @@ def connect(
 
 
 class Knocking:
-    """Whether a machine accepts a connection, asked without ssh; see :class:`.reopening.Knock`."""
+    """Check without ssh if a machine accepts a connection; see :class:`.reopening.Knock`."""
 
     def __init__(self, name: str, hosts: HostsSettings, environ: Mapping[str, str]) -> None:
         self._called = ssh_command(name, hosts, "", environ)
@@ -111,7 +111,7 @@ class Knocking:
         self._asked_at: float | None = None
 
     def __call__(self, seconds: float) -> bool | None:
-        """None: it is this machine, or only ssh knows the way, through another machine or program."""
+        """None: it is this machine, or is reached through another machine or a program, which only ssh can do."""
         now = time.monotonic()
         if self._asked_at is None or now - self._asked_at > _RESOLVED_SECONDS:
             self._place, self._asked_at = None if self._is_local else self._found(), now
@@ -132,7 +132,7 @@ class Knocking:
 
 
 def _resolved(called: list[str]) -> str:
-    """What ssh's configuration means for a call, one line per option; empty if ssh does not say."""
+    """The options that ssh would use for a call, one per line; empty if ssh does not say."""
     *begun, end, address, _ = called
     asked = [*begun, "-G", end, address]
     try:
@@ -152,7 +152,7 @@ def _started(name: str, command: list[str], environ: Mapping[str, str], home: st
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,  # keys typed here, above all ctrl+c, are ours to pass on
+            start_new_session=True,  # keys typed here, above all ctrl+c, must not reach ssh
         )
     except OSError as error:
         raise HostError(
@@ -161,8 +161,8 @@ def _started(name: str, command: list[str], environ: Mapping[str, str], home: st
 
 
 def _alone(called: list[str]) -> list[str] | None:
-    """The same ssh over a connection of its own, where it shares one (``ControlMaster``) that may have died unnoticed:
-    a laptop that slept, another network. None: it shares none."""
+    """The same call over a connection of its own, if it shares one (``ControlMaster``), which may have died unnoticed
+    when a laptop slept or changed networks. None if it shares none."""
     *begun, end, address, command = called
     if not any(Path(path).is_socket() for path in re.findall(r"(?m)^controlpath (.+)$", _resolved(called))):
         return None
@@ -173,22 +173,22 @@ _HERE = Path(__file__).with_name("__main__.py")
 
 
 def is_local(name: str) -> bool:
-    """Whether it is this machine."""
+    """True if it is this machine."""
     return name.partition(":")[0] == LOCAL
 
 
 def require_name(name: str) -> None:
-    """Refuse what ssh would take for an option, and what no machine can be called.
+    """Refuse a name that ssh would take for an option, or that no machine can have.
 
     Raises:
-        UsageError: naming it.
+        UsageError: it is such a name.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"no host is called {name!r}", "a name without spaces that does not begin with a dash")
 
 
 def ssh_command(name: str, hosts: HostsSettings, command: str, environ: Mapping[str, str]) -> list[str]:
-    """The ssh that starts ``command``; ``MPSTUI_SSH`` or ``ssh`` in ``[hosts]`` is another program, or has options."""
+    """The ssh call that runs ``command``; ``MPSTUI_SSH`` or ``ssh`` in ``[hosts]`` sets the program and its options."""
     program = shlex.split(environ.get("MPSTUI_SSH", "")) or list(hosts.ssh)
     address = hosts.named.get(name, HostSettings()).address or name
     require_name(address)
@@ -196,7 +196,7 @@ def ssh_command(name: str, hosts: HostsSettings, command: str, environ: Mapping[
 
 
 def far_command(marker: str, host: HostSettings, words: Sequence[str]) -> str:
-    """One line for any login shell; see the top of this file."""
+    """The command line for any login shell; see the top of this file."""
     ours = bundle()
     asked = {
         "digest": ours.digest,

@@ -1,6 +1,6 @@
-"""Where another machine's code arrives: a folder for each state of it, put there completely or not at all.
+"""Where another machine's code arrives: a folder for each state of it, stored completely or not at all.
 
-What an earlier state already contains is not sent again. A folder that a program has changed since is left to the runs
+Files that an earlier state contains are not sent again. A folder that a program has changed since is left to the runs
 that use it, and the code gets a new one.
 """
 
@@ -27,7 +27,7 @@ from .staging import ARRIVING, code_folder, remove_abandoned, take
 
 
 def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
-    """The folder that already has exactly these files; for a returning run the one that it was launched in."""
+    """A folder that already has exactly these files, for a returning run preferably the one that it was launched in."""
     files = items_of(manifest)
     for folder in (*_launched_in(manifest, home), *_folders(manifest, home)):
         if all(has(folder, one) for one in files):
@@ -39,7 +39,7 @@ def arrived(manifest: Mapping[str, Any], home: Home) -> Path | None:
 
 
 def _launched_in(manifest: Mapping[str, Any], home: Home) -> Iterator[Path]:
-    """Data, environments and secrets, which are never sent, are still there."""
+    """Yield the folder of a returning run: its data, environments and secrets, never sent, are still there."""
     run = RunDir(home.runs / str(manifest.get("run") or "-"))
     spec = storage.read_or_none(Spec, run.spec) if run.moved.exists() else None
     below = str(manifest.get("below", ""))
@@ -48,21 +48,21 @@ def _launched_in(manifest: Mapping[str, Any], home: Home) -> Iterator[Path]:
 
 
 def place_for(manifest: Mapping[str, Any], home: Home) -> Path:
-    """Where this code would be put."""
+    """The folder in which this code would be put."""
     return next(folder for folder in _names(manifest, home) if not folder.exists())
 
 
 def lacking(manifest: Mapping[str, Any], home: Home) -> list[str]:
-    """Digests that no previously sent code contains, sorted."""
+    """Digests of files that no code sent earlier contains, sorted."""
     here = _at_hand(home)
     return sorted({one.digest for one in items_of(manifest) if one.digest and one.digest not in here})
 
 
 def stow(manifest: Mapping[str, Any], reads: BinaryIO, home: Home) -> Path:
-    """Assemble the files from those here and those sent; returns the folder that they are in.
+    """Assemble the files from those here and those sent; return the folder that they are in.
 
     Args:
-        reads: what :func:`mpstui.core.hosts.parcel.pack` writes.
+        reads: the output of :func:`mpstui.core.hosts.parcel.pack`.
 
     Raises:
         OperationError: a file is missing or not as it should be, or the disk is full; nothing is left behind.

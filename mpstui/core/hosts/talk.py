@@ -1,7 +1,7 @@
 """Questions and answers over a line, one after the other, with files in between.
 
-Everything is a piece. Both ends give a sign of life every few seconds, the far one while it works on an answer; a line
-that is silent for longer hangs. Whoever sends files stops as soon as the other end says that it wants no more.
+Everything is sent as pieces. Both ends give a sign of life every few seconds, the far one while it works on an answer;
+a line that is silent for longer hangs. Files stop being sent as soon as the other end says that it wants no more.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .pieces import HEAD, piece
 
 SIGN_SECONDS = 5.0
 SILENT_SECONDS = 30.0
-"""Without a frame for so long, the line hangs: the far process then ends, and lets go of what it holds."""
+"""Without a frame for this long, the line hangs: the far process then ends, and releases what it holds."""
 TRIES, PAUSE_SECONDS = 5, 2.0
 """How often a broken line is reopened, and the pause between attempts."""
 _LOOK_SECONDS = 0.1
 """How often to check whether an answer is still wanted."""
 _NOTHING = "nothing"
-"""A question whose answer marks the end of what was still in transit."""
+"""A question whose answer marks the end of whatever was still in transit."""
 _MESSAGE, _DATA, _END, _SIGN = b"m", b"d", b"e", b"s"
 _CHUNK_BYTES = 1 << 16
 _MOST_FRAME_BYTES = 64 << 20
@@ -41,10 +41,10 @@ class _Frame(NamedTuple):
 
 
 class _Answered(Exception):
-    """A message came in the middle of files: the other end has given up on them."""
+    """A message arrived in the middle of files: the other end has given up on them."""
 
     def __init__(self, ends: Ends, message: dict[str, Any]) -> None:
-        """``ends``: of the line it came over; when files go from one line to another, both are being read."""
+        """``ends``: our end of the line that it came over; when files are relayed, two lines are in use."""
         super().__init__("the files end early")
         self.ends, self.message = ends, message
 
@@ -57,7 +57,7 @@ class Ends(ABC):
 
     @abstractmethod
     def _read(self, count: int) -> bytes:
-        """Exactly this many bytes; raises EOFError or :class:`HostError` if the line ends."""
+        """Read exactly this many bytes; raise EOFError or :class:`HostError` if the line ends."""
 
     @abstractmethod
     def _write(self, data: bytes) -> None:
@@ -65,7 +65,7 @@ class Ends(ABC):
 
     @abstractmethod
     def _has_come(self) -> bool:
-        """Whether there is something to read, or the line has ended."""
+        """True if there is something to read, or the line has ended."""
 
     def put(self, kind: bytes, data: bytes = b"") -> None:
         """Send one frame."""
@@ -76,7 +76,7 @@ class Ends(ABC):
         """The next frame that is not a sign of life.
 
         Raises:
-            UnreadableRecord: what was received is no frame.
+            UnreadableRecord: what was received is not a frame.
         """
         while True:
             self._await()
@@ -84,7 +84,7 @@ class Ends(ABC):
                 return frame
 
     def _await(self) -> None:
-        """Wait for the next frame; this may be interrupted by anything, since no frame has been read in part."""
+        """Wait for the next frame; anything may interrupt this, since no frame has been read in part."""
         return
 
     def require_wanted(self) -> None:
@@ -115,7 +115,7 @@ class Ends(ABC):
 
     @contextlib.contextmanager
     def sending(self) -> Iterator[BinaryIO]:
-        """A file whose content is sent over the line; leaving sends its end, unless it is left by an error."""
+        """A file whose content is sent over the line; leaving the context sends its end, unless an error does."""
         with io.BufferedWriter(_Sending(self), _CHUNK_BYTES) as out:
             yield out
         self.put(_END)
@@ -200,7 +200,7 @@ class _Near(Ends):
 
 
 class _Far(Ends):
-    """A process's own standard input and output, which nothing else uses from now on."""
+    """This process's standard input and output, which nothing else can use from now on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ Answer = Callable[[dict[str, Any], Ends], Mapping[str, Any]]
 
 
 def serve(answers: Mapping[str, Answer]) -> None:
-    """Answer questions from this process's streams until the line ends; a failure is an answer too."""
+    """Answer questions that come over standard input until the line ends; a failure is an answer too."""
     ends = _Far()
     with contextlib.suppress(EOFError, BrokenPipeError):
         asked = ends.hear()
@@ -258,7 +258,7 @@ def serve(answers: Mapping[str, Answer]) -> None:
                 TypeError,
                 ValueError,
                 ArithmeticError,
-            ) as error:  # its disk, or what was asked
+            ) as error:  # its disk fails, or the question is malformed
                 said = f"{asked.get('ask')} failed there: {type(error).__name__}: {error}"
                 told = {
                     "ok": False,
@@ -287,13 +287,13 @@ def _give_signs(ends: Ends, over: threading.Event) -> None:
 
 
 class Place:
-    """One machine that can be asked; its silence is limited, not the time it takes."""
+    """One machine that can be asked questions. It may take any time to answer, but not stay silent for long."""
 
     def __init__(self, line: Line, silent_seconds: float = SILENT_SECONDS) -> None:
         self.host = line.host
         self._asked = 0
         self._is_unread = False
-        """Files that nobody wanted any more may still be in transit."""
+        """True if files that nobody wants any more may still be in transit."""
         self._line, self._ends, self._over = line, _Near(line, silent_seconds), threading.Event()
         threading.Thread(target=_give_signs, args=(self._ends, self._over), daemon=True).start()
 
@@ -304,15 +304,15 @@ class Place:
         send: Callable[[BinaryIO], None] | None = None,
         receive: Callable[[BinaryIO], None] | None = None,
     ) -> dict[str, Any]:
-        """The answer to a question.
+        """Ask a question and return the answer.
 
         Args:
             send: writes the files that accompany the question.
             receive: reads the files that precede the answer.
 
         Raises:
-            OperationError, UsageError: it cannot be done there, and why.
-            HostError: the line broke; it is unknown whether it was done.
+            OperationError, UsageError: why it cannot be done there.
+            HostError: the line broke; whether it was done is unknown.
         """
         try:
             if receive is not None and self._is_unread:
@@ -349,7 +349,7 @@ class Place:
         return told
 
     def cancel_by(self, require_wanted: Callable[[], None]) -> None:
-        """Call this while waiting for an answer; if it raises, the waiting ends and the line stays usable."""
+        """Call ``require_wanted`` repeatedly while waiting for answers; if it raises, the line stays usable."""
         self._ends.require_wanted_here = require_wanted
 
     def close(self) -> None:
@@ -365,7 +365,7 @@ class Place:
 
 
 def opened_again(broken: Place, open_place: Callable[[], Place], pause_seconds: float = PAUSE_SECONDS) -> Place:
-    """Another line to a machine, in place of one that broke.
+    """Open another line to a machine, in place of one that broke.
 
     Raises:
         HostError: even the last attempt failed.

@@ -1,4 +1,4 @@
-"""What a machine does for one that sends it code, launches and runs: the far end of :class:`.talk.Place`."""
+"""What a machine does for others that send it code, launches and runs: the far end of :class:`.talk.Place`."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def _held(asked: dict[str, Any], ends: Ends, home: Home, kept: list[Path]) -> Pa
 
 
 def _let_go(kept: list[Path]) -> dict[str, Any]:
-    """No run will begin from what arrived over this line."""
+    """Remove the checkpoints that arrived over this line: no run will begin from them."""
     while kept:
         let_go(kept.pop())
     return {}
 
 
 def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Whether code is there already; otherwise which parts are missing."""
+    """The folder that already has the code; otherwise which files are missing, and where it would be put."""
     folder = arrived(asked, home)
     items = items_of(asked)
     missing = set(lacking(asked, home)) if folder is None else set[str]()
@@ -81,7 +81,7 @@ def _code(asked: dict[str, Any], home: Home) -> dict[str, Any]:
 
 
 def _plans(asked: dict[str, Any], *, check: bool) -> list[LaunchPlan]:
-    """Launches as this machine would make them; without ``check``, from code that may not have arrived yet."""
+    """Plan launches for this machine; without ``check``, the code may not have arrived yet."""
     cwd = Path(asked["cwd"]) if asked["cwd"] else Path.home()
     places = Places([(str(old), str(Path(new).expanduser())) for old, new in asked["places"]])
     choices = [relocated(one, cwd, places) for one in asked["launches"]]
@@ -102,7 +102,7 @@ def _started_by(choice: LaunchChoice, on: str | None, job: Mapping[str, str]) ->
 
 
 def _launch(asked: dict[str, Any], home: Home) -> dict[str, Any]:
-    """Start runs from code, and perhaps a checkpoint, that has arrived; by the same call only once."""
+    """Start runs from code, and perhaps a checkpoint, that has arrived; only once for the same call."""
 
     def work(call: Call) -> dict[str, Any]:
         try:

@@ -1,4 +1,4 @@
-"""What the two sides tell each other: what is looked at here, and what is known about it there."""
+"""What the two sides send each other: what is looked at here, and what is known about it there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .codec import NAMED
 
 NAMED["EnvLine"] = EnvLine
 COLUMNS = 240
-"""The most points per curve: no chart is drawn finer, and a line is slower than a disk."""
+"""The most points per curve: no chart shows more, and a line is slower than a disk."""
 
 
 class RunRef(NamedTuple):
@@ -30,7 +30,7 @@ class RunRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What somebody looks at: sent completely when it changes, and when a line is new."""
+    """What somebody looks at; sent whole when it changes, and on each new line."""
 
     focus: str | None = None
     """The run that is read in full."""
@@ -40,9 +40,9 @@ class View:
     logs: tuple[str, ...] = ()
     """Paths of logs whose ends are followed."""
     sampled: str | None = None
-    """The run whose processes are sampled, with the machine; empty: only the machine; None: nobody looks."""
+    """The run whose processes are sampled along with the machine; empty: only the machine; None: nobody looks."""
     raced: str | None = None
-    """The live run for which the best comparable earlier one is looked for."""
+    """The live run for which the best comparable earlier run is searched."""
     asked: tuple[tuple[str, str], ...] = ()
     """Requests whose answers are awaited: runs and ids."""
 
@@ -53,15 +53,15 @@ class Listing:
 
     runs: Mapping[str, RunSnapshot] = field(default_factory=dict)
     paused: tuple[str, ...] = ()
-    """Queues that start nothing."""
+    """Paused queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineReading:
-    """A machine, and the processes of a run if one is looked at."""
+    """Readings of a machine, and of a run's processes if one is looked at."""
 
     run: str | None = None
-    """The run that was looked at; empty: none."""
+    """The run that was looked at; empty if it was only the machine."""
     system: SystemSample | None = None
     tree: TreeSample | None = None
     telemetry: RunTelemetry | None = None
@@ -75,17 +75,17 @@ class LogEnd:
     there: bool = False
     size: int = 0
     restarts: int = 0
-    """How often it was replaced by another file."""
+    """How often another file has replaced it."""
     lines: int | None = None
     start: int = 0
-    """Where the pieces begin in the file."""
+    """Offset in the file at which the pieces begin."""
     pieces: tuple[bytes, ...] = ()
     """Its last bytes, cut after each newline."""
     encoding: str | None = None
-    """UTF-16, if it is."""
+    """The encoding, if it is UTF-16."""
     began: Moment | None = None
     ended: Moment | None = None
-    """For the attempt whose output it is."""
+    """When the attempt whose output it is began and ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Raced:
-    """The best earlier run comparable to a live one; None: there is none, or the search is not done."""
+    """The best earlier run comparable to a live one; None if there is none, or the search goes on."""
 
     ghost: Ghost | None = None
 
@@ -109,28 +109,28 @@ class Piece(NamedTuple):
     start: int
     data: bytes
     lines_before: int | None
-    """Newlines before them; None if not counted yet."""
+    """Number of newlines before them; None if not counted yet."""
 
 
 class Found(NamedTuple):
     """How far a search has got."""
 
     offset: int | None
-    """Of the line that was found."""
+    """Offset of the line that was found."""
     stopped_at: int | None
-    """Where its time ran out; None: it has finished."""
+    """Offset at which its time ran out; None if it has finished."""
     around: Piece | None = None
 
 
 class Counted(NamedTuple):
-    """How many lines match, so far."""
+    """How many lines match so far."""
 
     lines: int
     complete: bool
 
 
 class FormRecipe(NamedTuple):
-    """How to make a launch form: it is made again for each question."""
+    """How to make a launch form; each question about the form carries it."""
 
     profile: str | None = None
     run: RunRef | None = None
@@ -149,7 +149,7 @@ class FormFace(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """The first words of the far side."""
+    """The first message of the far side."""
 
     version: str
     host: str
