@@ -327,7 +327,7 @@ def _files(snapshot: RunSnapshot) -> Iterator[tuple[str, Path]]:
     left = [one.path for one in snapshot.checkpoints if one.path not in kept]
     for path in below(snapshot.dir):
         where = path.relative_to(snapshot.dir)
-        if any(path.is_relative_to(one) for one in kept):  # completely: torch keeps the list of its parts in .metadata
+        if any(path.is_relative_to(one) for one in kept):  # hidden files too: torch lists its parts in .metadata
             yield where.as_posix(), path
         elif where.parts[0] in STAYS or where.name in STAYS or where.name.startswith((".", "reserve")):
             continue

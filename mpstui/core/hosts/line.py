@@ -198,7 +198,7 @@ class Line:
         deadline = time.monotonic() + patience
         word, fields = self._heard(marker, deadline)
         if word == "send":
-            # A megabyte: at 9,600 baud it takes longer than anybody's patience, and is still no failure.
+            # No deadline: at 9,600 baud a megabyte takes longer than anybody's patience, and is still no failure.
             packed = bundle.packed()
             sending(len(packed))
             self.send(packed)

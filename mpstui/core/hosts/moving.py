@@ -302,7 +302,7 @@ class Mover:
         return answer
 
     def _has_left(self, run: str, token: str) -> bool:
-        """Whether the decision was written before the line to the run's machine broke.
+        """True if the decision was written before the line to the run's machine broke.
 
         Its far process may hold on to the run, and to our request, until it notices that the line ended.
         """

@@ -108,7 +108,7 @@ class Reopening:
                 often = self._away_since is None or now - self._away_since < OFTEN_SECONDS
                 knock_at = now + (KNOCK_EVERY if often else RARELY_EVERY) if answers is not None else float("inf")
                 if answers is False:
-                    # ssh would only wait here; but it knows at once if a name does not exist, and may know others
+                    # ssh would only wait now; but it says at once if a name does not exist, and may know more names
                     last = began + min(most, MOST_BACKOFF if self._kind == "name" else most)
                     until = min(max(until, now + KNOCK_EVERY), last)
             if now >= until:

@@ -164,7 +164,7 @@ class Session:
             if began - self._heard > SILENCE_SECONDS:
                 return
             if began >= read_at and (is_there := self._services.home.runs.is_dir()) < was_there:
-                read_at = began + _QUIET_SECONDS  # renamed, or a share that is gone: its runs need not be
+                read_at = began + _QUIET_SECONDS  # renamed, or a share that is gone: its runs may still exist
             elif began >= read_at:
                 was_there = is_there
                 before, self._snapshots = self._snapshots, monitor.refresh(view.focus, view.selected, view.compared)

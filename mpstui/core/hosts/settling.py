@@ -169,7 +169,7 @@ class Arrival:
         snapshot, actions = unmoved(run), Actions(self._environ, self._clock)
         if snapshot.state.active or snapshot.attempt > move.attempt:
             return True
-        if restart_is_wished(run):  # by whoever asked first, and died before anybody could handle it
+        if restart_is_wished(run):  # by an earlier call, which died before anybody could handle it
             actions.supervise(run)
             return True
         await_begin(actions, snapshot, actions.restart(snapshot, move.device))
@@ -193,7 +193,7 @@ class Arrival:
             there = storage.stat_of(new / where)
             if there is None:
                 is_kept = not _is_passing(where)
-            else:  # its labels were changed meanwhile, here or there
+            else:  # labels may have been changed meanwhile, here or there
                 is_kept = where.name == run.labels.name and path.stat().st_mtime > there.st_mtime
             if is_kept:
                 _into_place(path, new / where)

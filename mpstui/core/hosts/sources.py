@@ -200,7 +200,7 @@ def source_tree(
     told = ask_git(folder, LISTING_SECONDS, "rev-parse", "--show-toplevel") if brought is None else None
     root = brought or (Path(os.fsdecode(told.removesuffix(b"\n"))) if told else folder)
     listed = dict(_brought(root) if brought else _listed(root) if told else _walked(root))
-    # Code that was brought here is in a folder of our own, and is passed on from there.
+    # Code that was brought here lies in a folder of mpstui's own, and may be passed on all the same.
     apart = [path.resolve() for path in left_out if not root.resolve().is_relative_to(path.resolve())]
     files: list[Item] = []
     staying: list[Staying] = []

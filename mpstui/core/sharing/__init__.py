@@ -1,1 +1,1 @@
-"""What leaves mpstui for other programs and other people: tables, event files, pictures of charts, a page of a run."""
+"""What mpstui exports for other programs and people: tables, event files, pictures of charts, a page of a run."""

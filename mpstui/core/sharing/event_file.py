@@ -1,4 +1,4 @@
-"""An event file of TensorBoard: every point of every metric, the settings for its table of runs, and texts."""
+"""A TensorBoard event file: every point of every metric, the settings for its HPARAMS table, images and texts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OUTCOMES = {State.FINISHED: 1, State.STOPPED: 1, State.FAILED: 2, State.KILLED:
 
 
 def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None:
-    """Write it whole.
+    """Write the event file of a run, whole or not at all.
 
-    TensorBoard requires whole steps and a time: points without a step count by their own axis, rounded; points without
-    a time get that of the run's start.
+    TensorBoard requires integer steps and a time: points without a step use their own axis, rounded; points without a
+    time get that of the run's start.
     """
     with whole_file(path) as file:
         _write(file, double(_WALL_TIME, run.started) + text(_VERSION, "brain.Event:2"))
@@ -49,7 +49,7 @@ def write_event_file(snapshot: RunSnapshot, run: TrackedRun, path: Path) -> None
 
 
 def _told(run: TrackedRun) -> list[bytes]:
-    """Everything but curves: settings, and the rest in words."""
+    """Everything but curves and logged images: the settings, and the rest as texts."""
     settings = b"".join(block(1, text(1, name) + block(2, _value(value))) for name, value in run.config.items())
     start = settings + text(4, run.name) + double(5, run.started)
     words = {
@@ -63,14 +63,14 @@ def _told(run: TrackedRun) -> list[bytes]:
 
 
 def _value(value: Value) -> bytes:
-    """Encoded as ``google.protobuf.Value``."""
+    """Encode a value as ``google.protobuf.Value``."""
     if value is None or isinstance(value, bool):
         return whole(1, 0) if value is None else whole(4, value)
     return text(3, value) if isinstance(value, str) else double(2, value)
 
 
 def _hparams(field: int, told: bytes) -> bytes:
-    """The hparams plugin reads only the metadata of an empty number."""
+    """A record for the hparams plugin, which reads only its metadata; the number itself is empty."""
     name = "session_start_info" if field == _SESSION_START else "session_end_info"
     plugin = block(1, text(1, "hparams") + block(2, whole(1, 0) + block(field, told)))
     empty = whole(1, _FLOAT_TYPE) + block(2, b"") + block(5, struct.pack("<f", 0.0))
@@ -84,7 +84,7 @@ def _words(name: str, said: str) -> bytes:
 
 
 def _logged(run: TrackedRun, item: Item) -> bytes | None:
-    """An image or a text that its code has logged; None if it can no longer be read."""
+    """An image or a text that the training has logged; None if it can no longer be read."""
     if item.text is not None:
         return _words(item.name, item.text)
     found = image_of(run, item)
@@ -95,7 +95,7 @@ def _logged(run: TrackedRun, item: Item) -> bytes | None:
 
 
 def _write(file: BinaryIO, data: bytes) -> None:
-    """A record of the event file: see :mod:`mpstui.core.formats.files.tensorboard` for its frame."""
+    """Write a record, framed as :mod:`mpstui.core.formats.files.tensorboard` describes."""
     length = struct.pack("<Q", len(data))
     checks = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(data))
     file.write(length + checks[0] + data + checks[1])

@@ -1,4 +1,4 @@
-"""The points of a run for other programs: CSV and Parquet. Nothing is thinned without saying so."""
+"""The points of a run for other programs, as CSV or Parquet. Nothing is thinned without saying so."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from ..model.errors import OperationError
 from ..model.snapshot import RunSnapshot, SeriesView
 
 MOST_POINTS = 4_000_000
-"""Points per metric that are exported singly; in a longer history neighbours are merged, keeping spikes."""
+"""The most points per metric that are exported singly; in a longer history neighbours are merged, keeping spikes."""
 _PLACES = ("step", "epoch", "time")
 
 
 class Table(NamedTuple):
-    """One row for each moment at which something was measured; None for metrics that were not."""
+    """One row for each moment at which something was measured; None for metrics that were not measured then."""
 
     names: tuple[str, ...]
-    """``step``, ``epoch``, ``time`` (Unix seconds), another axis if a program counts by one, then the metrics."""
+    """``step``, ``epoch``, ``time`` (Unix seconds), any other axis that a program counts by, then the metrics."""
     rows: list[list[float | None]]
     thinned: tuple[str, ...]
     """Metrics that do not have a row for every point."""
 
 
 def table_of(snapshot: RunSnapshot) -> Table:
-    """All points of a run that was read with :data:`MOST_POINTS` columns, in the order of their axis.
+    """All points of a run that was read with :data:`MOST_POINTS` columns, ordered by step, epoch and time.
 
-    What a later attempt measured again counts once, as in the chart.
+    A point that a later attempt measured again appears once, as in the chart.
     """
     curves = list(snapshot.series.values())
     others = dict.fromkeys(view.axis for view in curves if view.axis not in _PLACES)
@@ -63,22 +63,22 @@ def _known(value: float) -> float | None:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether the path is ``-``, or names what the standard output is, as ``/dev/stdout`` does."""
+    """True if the path is ``-``, or is the same file as the standard output, such as ``/dev/stdout``."""
     found = storage.stat_of(path)
     try:
         return str(path) == "-" or (found is not None and os.path.samestat(found, os.fstat(sys.stdout.fileno())))
-    except (OSError, ValueError, AttributeError):  # it is closed, or has no descriptor
+    except (OSError, ValueError, AttributeError):  # standard output is closed, or has no descriptor
         return False
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears once all of it has been written: a full disk leaves no partial file.
+    """A file that appears only once all of it has been written: a full disk leaves no partial file.
 
-    The standard output, a pipe and a device are written to; what a link leads to is replaced, not the link.
+    Standard output, pipes and devices are written to directly; of a link, the target is replaced.
 
     Raises:
-        OSError: it cannot be written; includes its name.
+        OSError: it cannot be written; the error has its path.
     """
     part: Path | None = None
     try:
@@ -105,13 +105,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write all of it, as :func:`whole_file` does."""
+    """Write a file whole or not at all; see :func:`whole_file`."""
     with whole_file(path) as file:
         file.write(data)
 
 
 def write_csv(table: Table, path: Path) -> None:
-    """In the form that pandas reads: empty if nothing was measured, ``nan`` and ``inf`` for measured ones."""
+    """Write CSV as pandas reads it: an empty cell if nothing was measured, ``nan`` and ``inf`` if that was measured."""
     with whole_file(path) as raw, io.TextIOWrapper(raw, encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(table.names)
@@ -125,7 +125,7 @@ def _cell(value: float | None) -> str:
 
 
 def write_parquet(table: Table, path: Path) -> None:
-    """Columns of doubles, null where nothing was measured.
+    """Write columns of doubles, null where nothing was measured.
 
     Raises:
         OperationError: pyarrow is not installed.
@@ -142,11 +142,11 @@ def write_parquet(table: Table, path: Path) -> None:
 
 
 TABLES: dict[str, Callable[[Table, Path], None]] = {"csv": write_csv, "parquet": write_parquet}
-"""What writes a table, by the name of its format."""
+"""The function that writes a table, by format name."""
 
 
 def file_stem(text: str) -> str:
-    """A file name made of somebody's words: letters, digits, ``-_.``, and nothing that leaves the folder."""
+    """Make a file name from any text: letters, digits, ``-_.``, and nothing that leaves the folder."""
     return re.sub(r"[^\w.-]+", "-", text).strip(".-")[:80] or "run"
 
 
@@ -156,7 +156,7 @@ def run_stem(snapshot: RunSnapshot) -> str:
 
 
 def unused_path(folder: Path, name: str, ending: str) -> Path:
-    """A path of that name that does not exist yet: ``name.ending``, ``name-2.ending`` and so on."""
+    """A path that does not exist yet: ``name.ending``, ``name-2.ending`` and so on."""
     stem, number = file_stem(name), 1
     path = folder / f"{stem}.{ending}"
     while path.exists():

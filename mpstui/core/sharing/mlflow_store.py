@@ -1,4 +1,4 @@
-"""A file store of MLflow (``mlruns``), as ``mlflow ui`` opens it: one folder per run, one file per metric."""
+"""An MLflow file store (``mlruns``), as ``mlflow ui`` opens it: one folder per run, one file per metric."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_PARAM = 6000
 
 
 def write_mlflow(run: TrackedRun, folder: Path) -> Path:
-    """Write the run, below an experiment of its project; an existing one is replaced. Returns its folder."""
+    """Write the run into the project's experiment, replacing an earlier export of it; return its folder."""
     experiment_id = str(int(hashlib.sha256(PROJECT.encode()).hexdigest()[:15], 16))
     experiment = folder / experiment_id
     run_id = hashlib.sha256(run.id.encode()).hexdigest()[:32]
@@ -42,7 +42,7 @@ def write_mlflow(run: TrackedRun, folder: Path) -> Path:
 
 
 def _files(run: TrackedRun, run_id: str, experiment_id: str, made: Path) -> dict[Path, str]:
-    """The files in the run's folder."""
+    """The texts of the files in the run's folder, by their paths in it."""
     told: dict[str, object] = {
         "artifact_uri": (made / "artifacts").absolute().as_uri(),
         "end_time": None if run.ended is None else round(run.ended * 1000),
@@ -77,7 +77,7 @@ def _files(run: TrackedRun, run_id: str, experiment_id: str, made: Path) -> dict
 
 
 def _keys(names: Iterable[str]) -> dict[str, Path]:
-    """Names as distinct paths, even on a case-insensitive disk; none is a folder for another."""
+    """Paths for names: distinct even on a case-insensitive disk, and none the folder of another."""
     wanted = {name: _key(name) for name in names}
     folders = {str(parent).casefold() for key in wanted.values() for parent in key.parents}
     found: dict[str, Path] = {}
@@ -90,7 +90,7 @@ def _keys(names: Iterable[str]) -> dict[str, Path]:
 
 
 def _metrics(run: TrackedRun) -> Mapping[str, list[str]]:
-    """``milliseconds value step`` for each point."""
+    """For each metric, a line ``milliseconds value step`` per point."""
     found: dict[str, list[str]] = {}
     for row in run.rows:
         moment = round((run.started if row.time is None else row.time) * 1000)
@@ -101,13 +101,13 @@ def _metrics(run: TrackedRun) -> Mapping[str, list[str]]:
 
 
 def _key(name: str) -> Path:
-    """A name as a path below its folder; characters that MLflow refuses become underscores."""
+    """A name as a relative path; characters that MLflow refuses become underscores."""
     parts = [part for part in _FORBIDDEN.sub("_", name).split("/") if part.strip(". ")]
     return Path(*parts) if parts else Path("_")
 
 
 def _yaml(told: Mapping[str, object]) -> str:
-    """JSON's words are valid YAML too, all but its pairs of surrogates for one character."""
+    """YAML, written as JSON values, which are valid YAML except for pairs of surrogates for one character."""
     return "".join(
         f"{name}: {_quoted(value) if isinstance(value, str) else json.dumps(value)}\n" for name, value in told.items()
     )

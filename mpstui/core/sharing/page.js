@@ -1,10 +1,10 @@
 "use strict";
-// Draws the curves of the page: all charts share one window of x, one cursor and one set of runs that are shown.
+// Draws the curves of the page: all charts share one range of x, one cursor and one set of visible runs.
 const data = JSON.parse(document.getElementById("data").textContent);
 const INKS = 10; // of page.css, for a dark ground and a light one
 const inkOf = (place) => `var(--run${place % INKS})`;
 const VALIDATION = inkOf(1);
-// From the eleventh run on colours come again, with other lines; the edge stands beside names.
+// From the eleventh run on, colours repeat with other dash patterns; the edge is the border style beside names.
 const LINES = [{ train: "", val: "5 3", edge: "solid" }, { train: "14 3 2 3", val: "5 3 1 3", edge: "dashed" }, { train: "2 2.5", val: "5 7", edge: "dotted" }];
 const lineOf = (place) => LINES[Math.floor(place / INKS) % LINES.length];
 const MARGIN = { left: 52, right: 14, top: 8, bottom: 34 };
@@ -27,7 +27,7 @@ const number = (value) => {
   return size !== 0 && (size < 1e-4 || size >= 1e6) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 };
 
-// What all names begin with tells none of them apart: a chart has no room for it.
+// A prefix that all names share distinguishes none of them, and a chart has no room for it.
 const shared = data.runs.length < 2 ? 0 : (() => {
   let same = 0;
   while (data.runs.every((name) => same < name.length && name[same] === data.runs[0][same])) same++;
@@ -40,7 +40,7 @@ const label = (curve) => {
   return data.runs.length === 1 ? kind : `${data.runs[curve.run].slice(shared)}${curve.val ? " val" : ""}`;
 };
 
-// Times begin at each run's first known point, so that runs of different days lie over each other.
+// Times begin at each run's first known point, so that runs of different days are drawn over each other.
 const start = {};
 for (const chart of data.charts)
   for (const curve of chart.curves)
@@ -72,7 +72,7 @@ const ticks = (low, high, most, whole = false) => {
   for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step * 1e-9 ? 0 : at);
   return found;
 };
-// As many digits as tell the marks of one axis apart.
+// Use as many digits as it takes to distinguish the marks of one axis.
 const labelled = (marks) => {
   const apart = Math.min(...marks.slice(1).map((mark, i) => mark - marks[i]), Infinity);
   return marks.map((mark) => {
@@ -130,7 +130,7 @@ const line = (frame, x, y) => {
   let path = "", pen = false;
   x.forEach((at, i) => {
     const value = y[i], off = at === null || value === null || (view.log && value <= 0);
-    // A gap is a gap: what was not finite is never bridged.
+    // Values that are not finite leave a gap, which is never bridged.
     if (off) { pen = false; return; }
     path += `${pen ? "L" : "M"}${frame.x(at).toFixed(1)} ${frame.y(value).toFixed(1)}`;
     pen = true;
@@ -191,7 +191,7 @@ const nearest = (x, to) => {
   return found;
 };
 
-// What the curves are worth: at the cursor, else now. A point that stands for several says from what to what they go.
+// The values of the curves at the cursor, or else the last ones. A point merged from several shows their range.
 const read = (figure) => {
   const frame = figure.frame, place = view.cursor;
   figure.read.replaceChildren();
@@ -337,7 +337,7 @@ for (const cell of document.querySelectorAll("td[data-run], h2[data-run]")) {
   if (curves.length && data.runs.length > 1) cell.style.borderLeft = `4px ${lineOf(cell.dataset.run).edge} ${inkOf(cell.dataset.run)}`, cell.style.paddingLeft = ".5rem";
 }
 
-// -- images and texts that were logged, one of each name at a step that is chosen
+// -- logged images and texts, one of each name at the chosen step
 
 const showImages = () => {
   for (const place of document.querySelectorAll(".images"))
@@ -363,7 +363,7 @@ const showImages = () => {
     }
 };
 
-// -- a page that is rewritten while a run goes on: what was chosen stays
+// -- a page that is rewritten while a run goes on: the reader's choices are kept
 
 const KEPT = "mpstui " + location.pathname;
 const remember = () => {

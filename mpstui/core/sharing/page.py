@@ -1,8 +1,8 @@
 """One or several runs as one self-contained HTML page: no server, no network, nothing a mail program would block.
 
-Its content is written here, once, as HTML that needs no script: facts, table, events, the end of the log. ``page.js``
-adds the curves, whose points are included as JSON, and sorts the table. Every word of a run is escaped, and the page
-forbids itself to load or to send anything (Content-Security-Policy).
+What is written here is HTML that needs no script: facts, table, events, the end of the log. ``page.js`` adds the
+curves, whose points are embedded as JSON, and sorts the table. All text of a run is escaped, and the page's
+Content-Security-Policy forbids it to load or to send anything.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from .anonymous import without_the_user
 from .page_images import images_on_a_page
 
 POINTS_ON_A_PAGE = 400_000
-"""All curves together: some 10 MB, which a telephone can still draw."""
+"""The most points of all curves together: some 10 MB, which a phone can still draw."""
 LEAST_COLUMNS, MOST_COLUMNS = 64, 1024
 MOST_RUNS = 100
 LOG_LINES = 200
 _CHARTS = "<section id=charts><noscript><p>The curves need JavaScript.</p></noscript></section>"
-"""For a single run they stand below its outcome: why it failed is read first."""
+"""For a single run, the charts are below its outcome: why it failed is read first."""
 _HERE = Path(__file__).parent
 _DIGITS = 6
 
@@ -49,8 +49,8 @@ def page(
     """The page of these runs, the first one first.
 
     Args:
-        reload_seconds: how often an open page looks for a newer version of itself; None: it is final.
-        title: empty: the runs' names.
+        reload_seconds: how often an open page looks for a newer version of itself; None if it is final.
+        title: if empty, the runs' names.
     """
     now = time.time() if now is None else now
     title = title or " · ".join(dict.fromkeys(one.name for one in snapshots[:4])) + (" …" if len(snapshots) > 4 else "")
@@ -93,12 +93,12 @@ def _part(name: str) -> str:
 
 
 def _text(words: object) -> str:
-    """Words from outside: without secrets of a known shape, control characters or markup."""
+    """Escape text from outside, without secrets of a known shape and control characters."""
     return escape(strip_controls(masked_text(str(words))))
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end its element: ``</script>`` in a metric's name stays a name."""
+    """JSON that cannot end its element: a metric named ``</script>`` stays a name."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
@@ -107,7 +107,7 @@ def _json(value: Any) -> str:
 
 
 def _curves(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> dict[str, Any]:
-    """Charts, each with the curves of all runs that measure the same; training and validation share one."""
+    """The charts, each with all runs' curves of one metric; training and validation share a chart."""
     charts: dict[tuple[str, str], list[dict[str, Any]]] = {}
     titles: dict[tuple[str, str], str] = {}
     for place, one in enumerate(snapshots):
@@ -143,7 +143,7 @@ def _curve(name: str, view: SeriesView) -> dict[str, Any]:
 
 
 def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int | None]:
-    """Rounded to what a page needs: a curve then takes a third of the bytes."""
+    """Round to what a page needs, so that a curve takes a third of the bytes."""
     out: list[float | int | None] = []
     for value in values:
         if not math.isfinite(value):
@@ -153,7 +153,7 @@ def _numbers(values: Iterable[float], digits: int = _DIGITS) -> list[float | int
     return out
 
 
-# -- what stands on it without a script
+# -- what is on the page without a script
 
 
 def _table(snapshots: Sequence[RunSnapshot], names: Sequence[str]) -> str:
@@ -209,7 +209,7 @@ def _run(one: RunSnapshot, place: int, now: float, names: Sequence[str]) -> str:
 
 
 def _names(snapshots: Sequence[RunSnapshot]) -> list[str]:
-    """What each run is called on the page: its name, and what tells it from others of that name."""
+    """What each run is called on the page: its name, and what tells it from others of the same name."""
     return [full_name(one, snapshots) for one in snapshots]
 
 
@@ -233,7 +233,7 @@ def _facts(one: RunSnapshot, now: float) -> Iterable[tuple[str, str]]:
 
 
 def _card(one: RunSnapshot) -> str:
-    """Why it failed and what helps, as `mpstui diagnose` says it."""
+    """Why the run failed and what helps, as `mpstui diagnose` says."""
     if one.state not in EXPLAINED or not shown.can_be_explained(one):
         return f"<p class=bad>{_text(one.log_exception)}</p>" if one.log_exception else ""
     from ..diagnosis.engine import diagnosis_of
@@ -253,7 +253,7 @@ def _card(one: RunSnapshot) -> str:
 
 
 def _details(one: RunSnapshot) -> Iterable[tuple[str, str, bool]]:
-    """The sections of a run's page in mpstui's own screen, as HTML."""
+    """Yield the sections of the details page on mpstui's own screen: title, HTML, and True if it starts unfolded."""
     for section in details(one):
         pairs = [(name, text) for name, text in section.pairs if name != "host"]
         lines = "\n".join(_text(line) for line in section.lines)
@@ -302,7 +302,7 @@ def _events(one: RunSnapshot, now: float) -> str:
 
 
 def _log(one: RunSnapshot) -> str:
-    """The newest lines of the output, errors marked."""
+    """The last lines of the output, with errors and warnings marked."""
     if one.output is None:
         return ""
     document = LogDocument(one.output)

@@ -10,14 +10,14 @@ from ..model.snapshot import RunSnapshot
 from ..runs.gallery import Gallery, Item, gallery_of
 
 BYTES_ON_A_PAGE, TEXTS_ON_A_PAGE = 12 << 20, 1 << 20
-"""All images together, and all texts: bytes, and characters."""
+"""The most bytes of all images together, and the most characters of all texts."""
 
 
 def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str]) -> list[dict[str, Any]]:
-    """For each run and name the images as data URLs, and how many there are in all.
+    """For each run and name: the images as data URLs, or the texts, and how many there are in all.
 
     Args:
-        text: makes a run's words fit for others to see.
+        text: makes a run's text fit for others to see.
     """
     found = []
     for place, one in enumerate(snapshots):
@@ -38,7 +38,7 @@ def images_on_a_page(snapshots: Sequence[RunSnapshot], text: Callable[[str], str
 
 
 def _spread(images: list[Item], room: int, size: Callable[[Item], int]) -> list[Item]:
-    """The newest one and every n-th before it, in their order."""
+    """The newest one and every n-th before it, in their order, such that all fit into ``room``."""
     every = 1
     while len(images) > every and sum(map(size, images[::-every])) > room:
         every += 1

@@ -1,4 +1,4 @@
-"""A run in the form of experiment trackers: files that their own programs open, without an account or a package."""
+"""A run in the formats of experiment trackers: files that their own programs open; no account or package is needed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Value = bool | int | float | str | None
 
 
 class LoggedRow(NamedTuple):
-    """What was measured at one step."""
+    """The values measured at one step."""
 
     step: int
     time: float | None
-    """Unix seconds of the last measurement; None: unknown."""
+    """Unix seconds of the last measurement; None if unknown."""
     values: Mapping[str, float]
 
 
@@ -46,7 +46,7 @@ class TrackedRun:
     ended: float | None
     rows: Sequence[LoggedRow]
     counts_rows: bool
-    """Rows lack whole steps, or a metric was measured twice at one: then the steps are row numbers."""
+    """True if steps are row numbers: rows lack integer steps, or a metric was measured twice at one step."""
     checkpoints: Sequence[Checkpoint]
     thinned: Sequence[str]
     """Metrics that are not included point by point."""
@@ -60,7 +60,7 @@ class TrackedRun:
 
 
 def tracked(snapshot: RunSnapshot) -> TrackedRun:
-    """A run that was read with :data:`.export.MOST_POINTS` columns; secrets in its settings are masked already."""
+    """Convert a run that was read with :data:`.export.MOST_POINTS` columns and whose settings have secrets masked."""
     table = table_of(snapshot)
     rows, counts_rows = _rows(table)
     return TrackedRun(
@@ -73,7 +73,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
         tags=snapshot.tags,
         note=snapshot.note,
         started=snapshot.started or next((row.time for row in rows if row.time), snapshot.updated) or 0.0,
-        ended=snapshot.ended if snapshot.state is not State.WATCHED else None,  # how is unknown, and these want to know
+        ended=snapshot.ended if snapshot.state is not State.WATCHED else None,  # how it ended is unknown; trackers ask
         rows=rows,
         counts_rows=counts_rows,
         checkpoints=[one for one in snapshot.checkpoints if one.complete and not why_not_its_own(one, snapshot)],
@@ -83,7 +83,7 @@ def tracked(snapshot: RunSnapshot) -> TrackedRun:
 
 
 def _rows(table: Table) -> tuple[list[LoggedRow], bool]:
-    """One row per step. If that is impossible, one for each moment, with its step as a value."""
+    """One row per step; if that is impossible, one per moment, with its step as a value, and True."""
     places = table.names.index("time") + 1
     found: dict[int, tuple[float | None, dict[str, float]]] = {}
     for row in table.rows:
@@ -103,13 +103,13 @@ def _rows(table: Table) -> tuple[list[LoggedRow], bool]:
 
 
 def _measured(table: Table, row: Sequence[float | None], places: int) -> dict[str, float]:
-    """Also includes another axis than steps and epochs."""
+    """The values of a row by name, including an axis other than steps, epochs and time."""
     cells = zip(table.names[places:], row[places:], strict=True)
     return {name: value for name, value in cells if value is not None}
 
 
 def _typed(text: str) -> Value:
-    """A number if it is one: trackers sort by them."""
+    """The text as a number or a bool if it is one: trackers sort by numbers."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -118,7 +118,7 @@ def _typed(text: str) -> Value:
 
 
 def image_of(run: TrackedRun, item: Item) -> Image | None:
-    """One of its images; None: it is gone, or is no image."""
+    """One of the run's images; None if it is gone, or is not an image."""
     try:
         return run.gallery.image(item)
     except (OSError, ValueError):
@@ -126,7 +126,7 @@ def image_of(run: TrackedRun, item: Item) -> Image | None:
 
 
 def number_text(value: float) -> str:
-    """Every digit; ``NaN`` and ``Infinity`` as all of them write these."""
+    """The number with every digit; ``NaN`` and ``Infinity`` as every tracker writes them."""
     return json.dumps(int(value) if math.isfinite(value) and value % 1 == 0 and abs(value) < 2**53 else value)
 
 
@@ -139,11 +139,11 @@ def _writers() -> Mapping[str, Callable[[TrackedRun, Path], Path]]:
 
 
 FOLDERS = {"wandb": "wandb", "mlflow": "mlruns", "trackio": "trackio"}
-"""Where each of them looks for runs, below the folder in which a training was started."""
+"""Where each tracker looks for runs, below the folder in which a training was started."""
 
 
 def write(run: TrackedRun, tracker: str, folder: Path) -> Path:
-    """Write a run below a folder, which is created if necessary; returns what was written.
+    """Write a run below a folder, which is created if necessary; return the file or folder that was written.
 
     Raises:
         OSError: the disk is full, or the folder cannot be written to.
@@ -152,5 +152,5 @@ def write(run: TrackedRun, tracker: str, folder: Path) -> Path:
 
 
 def details_of(one: Checkpoint) -> dict[str, Any]:
-    """A checkpoint by reference."""
+    """What is exported of a checkpoint: its path and facts, not its content."""
     return {"path": str(one.path), "bytes": one.size_bytes, "step": one.step, "time": one.time, "best": one.best}

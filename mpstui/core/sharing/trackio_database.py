@@ -1,4 +1,4 @@
-"""A database of Trackio, as ``trackio show`` opens it: one SQLite file per project, one row per step."""
+"""A Trackio database, as ``trackio show`` opens it: one SQLite file per project, one row per step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CREATE INDEX IF NOT EXISTS idx_metrics_run_step ON metrics(run_id, step);
 
 
 def write_trackio(run: TrackedRun, folder: Path) -> Path:
-    """Write the run into ``mpstui.db`` in a folder for ``TRACKIO_DIR``, beside others; its own copy is replaced."""
+    """Write the run into ``mpstui.db`` in a folder for ``TRACKIO_DIR``, beside others; replace an earlier export."""
     storage.make_private_folder(folder)
     path = folder / f"{PROJECT}.db"
     run_id = hashlib.sha256(run.id.encode()).hexdigest()[:32]
@@ -72,6 +72,6 @@ def _moment(seconds: float) -> str:
 
 
 def _values(values: Mapping[str, float]) -> str:
-    """Non-finite numbers are written as words there."""
+    """The values as JSON; Trackio writes numbers that are not finite as words."""
     words = {math.inf: "Infinity", -math.inf: "-Infinity"}
     return json.dumps({n: v if math.isfinite(v) else words.get(v, "NaN") for n, v in values.items()})

@@ -1,6 +1,6 @@
 """An offline folder of Weights & Biases, as ``wandb sync`` takes it: the transaction log of one run.
 
-The frame of the log and the numbers of its fields are those of :mod:`mpstui.core.formats.files.wandb`, which reads it.
+The framing of the log and its field numbers are those of :mod:`mpstui.core.formats.files.wandb`, which reads such logs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .trackers import PROJECT, LoggedRow, TrackedRun, details_of, number_text
 from .wandb_media import Described, rows_with_media
 
 _MIN_CONSUMER = "0.40.0"
-"""The oldest wandb that is to read it."""
+"""The oldest wandb that must be able to read it."""
 _UPDATE, _ITEM, _STEP, _INFO, _NUMBER = 1, 1, 2, 200, 1
 _METRIC_GLOB, _METRIC_STEP = 2, 4
 _ARTIFACT = 8
@@ -40,7 +40,7 @@ _STORAGE_POLICY = "wandb-storage-policy-v1"
 
 
 def write_wandb(run: TrackedRun, folder: Path) -> Path:
-    """``offline-run-TIME-ID/run-ID.wandb``, beside ``files`` with its images; returns that folder."""
+    """Write ``offline-run-TIME-ID/run-ID.wandb``, with images in ``files`` beside it; return that folder."""
     stamp = time.strftime("%Y%m%d_%H%M%S", time.gmtime(run.started))
     made = folder / f"offline-run-{stamp}-{run.id}"
     (made / "files").mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def _moment(seconds: float) -> bytes:
 
 
 def _artifacts(run: TrackedRun) -> Iterator[bytes]:
-    """All checkpoints as one artifact of references: nothing is copied or uploaded."""
+    """Yield all checkpoints as one artifact of references: nothing is copied or uploaded."""
     if not run.checkpoints:
         return
     entries = {one.path.name: one for one in run.checkpoints}
@@ -119,17 +119,17 @@ def _artifacts(run: TrackedRun) -> Iterator[bytes]:
 
 
 def _digest(uri: str) -> str:
-    """Of a reference whose content is not looked at: that of its name."""
+    """The digest of a reference, whose content is not read: that of its URI."""
     return base64.b64encode(hashlib.md5(uri.encode("utf-8", "replace"), usedforsecurity=False).digest()).decode()
 
 
 def _token(run: str, use: str) -> str:
-    """The same each time: what was synchronised twice is one artifact."""
+    """A token that is the same each time, so that a run synchronised twice has one artifact."""
     return hashlib.sha512(f"{use} {run}".encode()).hexdigest()
 
 
 class _Log:
-    """Records in chunks that never cross a block."""
+    """Writes records in chunks that never cross a block boundary."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -137,7 +137,7 @@ class _Log:
         self._offset = HEADER_BYTES
 
     def write(self, record: bytes) -> None:
-        """The whole record, in as many pieces as it takes."""
+        """Write a record in as many pieces as it takes."""
         at, begun = 0, False
         while at < len(record) or not begun:
             left = BLOCK_BYTES - self._offset % BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""Images and texts as Weights & Biases keeps them: files beside the log, and what describes them in the rows."""
+"""Images and texts as Weights & Biases keeps them: files beside the log, and their descriptions in the rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..runs.gallery import Item
 from .trackers import LoggedRow, TrackedRun, image_of
 
 Described = Mapping[tuple[str, ...], str]
-"""Values as JSON by their names, one within the other."""
+"""JSON values by their nested names."""
 _FOLDER = "media/images"
 _ODD = re.compile(r"[^\w.-]+")
 
 
 def rows_with_media(run: TrackedRun, files: Path) -> Iterator[tuple[LoggedRow, Described]]:
-    """The rows of a run, each with what was logged at its step; images are written below ``files``."""
+    """Yield the rows of a run, each with what was logged at its step; images are written below ``files``."""
     rows = {row.step: row for row in run.rows}
     told = [int(row.values.get("step", row.step)) if run.counts_rows else row.step for row in run.rows]
     held: dict[int, dict[tuple[str, bool], list[Item]]] = {}
@@ -40,7 +40,7 @@ def rows_with_media(run: TrackedRun, files: Path) -> Iterator[tuple[LoggedRow, D
 
 
 def _row_of(run: TrackedRun, item: Item, told: Sequence[int]) -> int:
-    """The step of the row that an item belongs to; a new one where rows stand for steps and none has this."""
+    """The step of the row that an item belongs to; a new row if rows stand for steps and none has this one."""
     if item.step is None:
         times = [row.time or 0.0 for row in run.rows]
         return run.rows[max(0, bisect_right(times, item.time) - 1)].step if run.rows else 0
@@ -50,7 +50,7 @@ def _row_of(run: TrackedRun, item: Item, told: Sequence[int]) -> int:
 
 
 def _images(run: TrackedRun, name: str, step: int, items: Sequence[Item], files: Path) -> dict[tuple[str, ...], str]:
-    """What describes one image, or several of one name."""
+    """Write the images of one name, and return the fields that describe them."""
     (files / _FOLDER).mkdir(parents=True, exist_ok=True)
     told: list[dict[str, object]] = []
     for found in filter(None, (image_of(run, item) for item in items)):
