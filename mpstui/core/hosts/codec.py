@@ -43,7 +43,7 @@ DERIVED: Mapping[type, Mapping[str, Callable[[Any], Any]]] = {
 }
 """Fields that are not sent but computed from the others: they would change completely with each new point."""
 MOMENTS: Mapping[type, frozenset[str]] = {one: frozenset({"time"}) for one in (Heartbeat, CheckpointNote, Ack, Request)}
-"""Moments in records whose annotations are read by programs that do not know us."""
+"""Moments in records of ``wire``, whose annotations cannot say so: ``wire`` must not import ``core``."""
 NAMED: dict[str, Any] = {}
 """Types that a module names in its annotations without importing them, by name."""
 FIELD = "."

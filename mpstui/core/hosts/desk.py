@@ -103,7 +103,7 @@ class Logs:
             return self._documents[path]
 
     def end(self, path: Path) -> LogEnd:
-        """What is sent of a log as it grows."""
+        """The end of a log, as it is sent while the log grows."""
         lock, document, _ = self.of(path)
         with lock:
             document.refresh()

@@ -85,7 +85,7 @@ def _fill(stage: Path, files: Sequence[Item], new: Mapping[str, Path]) -> None:
 
 
 def let_go(folder: Path) -> None:
-    """Remove what was kept for a run, which has its own copy by now."""
+    """Remove what was kept: the run has its own copy, or none will begin from it."""
     if folder.name.startswith(_STAGE):
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -36,7 +36,7 @@ LOOK_PATIENCE, ACT_PATIENCE = 8.0, 20.0
 AWAKE_SECONDS = 2.0
 """How long a line may take to be heard again after this machine slept."""
 CLOCKS_AGREE_SECONDS = 2.0
-"""Clocks that differ by less count as equal: times on a line are not known any better."""
+"""Clocks that differ by less count as equal: a line cannot measure the difference more exactly."""
 
 
 Connect = Callable[[], LineLike]

@@ -72,7 +72,7 @@ class LocalServices:
         """A stamp that changes when a log does, its size last; None if there is no log."""
 
     def monitor(self, columns: int | None = None) -> Monitor:
-        """A new monitor, for the thread that asks for it; ``columns`` as :class:`.Monitor` has them."""
+        """A new monitor, for use by the calling thread; for ``columns`` see :class:`.Monitor`."""
         from ..runs.monitor import Monitor
         from ..runs.summaries import Summaries
 
@@ -102,7 +102,7 @@ class LocalServices:
         """Release what is held, which is nothing here."""
 
     def ghosts(self) -> GhostFinder:
-        """A new finder of the best earlier run, for the thread that asks for it."""
+        """A new finder of the best earlier run, for use by the calling thread."""
         from ..runs.ghost import GhostFinder
 
         return GhostFinder()
@@ -122,7 +122,7 @@ class LocalServices:
         return SupervisorRecovery(self.home, self.actions.supervise, self.actions.supervising_many)
 
     def sampler(self) -> Sampler:
-        """A new reader of the machine; each sample may take a while."""
+        """A new sampler of the machine; each sample may take a while."""
         from ..telemetry.sampler import default_sampler
 
         return default_sampler()
@@ -201,7 +201,7 @@ class LocalServices:
         return export.table_of(self._read_again(snapshot, export.MOST_POINTS))
 
     def in_detail(self, snapshots: Sequence[RunSnapshot]) -> list[RunSnapshot]:
-        """Runs as they are now, with as much of their curves as one page shows."""
+        """Runs as they are now, with as many points of their curves as one page shows."""
         from ..sharing.page import columns_for
 
         columns = columns_for(sum(len(one.series) for one in snapshots))

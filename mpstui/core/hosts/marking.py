@@ -26,7 +26,7 @@ class Mark:
     """Held by whoever moves a run; of several movers, only the first one gets it."""
 
     def __init__(self, run: RunDir, told: Leaving) -> None:
-        """Take it.
+        """Take the mark.
 
         Raises:
             OperationError: somebody else moves the run, or its disk takes no record.
@@ -63,7 +63,7 @@ def is_moving(run: str) -> OperationError:
 
 
 def unmoved(run: RunDir) -> RunSnapshot:
-    """A run as it would be if nobody moved it, read to its end."""
+    """A snapshot of a run as if nobody were moving it, read to its end."""
     machine = LocalMachine(liveness.system_process_table(), liveness.boot_id(), heeds_moves=False)
     return RunReader(run, machine).refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
 

@@ -110,7 +110,7 @@ def _called(name: str) -> str:
 
 
 def paths_between(source: str, target: str, hosts: HostsSettings) -> list[tuple[str, str]]:
-    """Where folders of one machine lie on the other, according to the settings of each relative to this machine."""
+    """Where folders of one machine lie on the other, derived from the settings that relate each to this machine."""
     here_there = hosts.named.get(target, HostSettings()).paths
     if is_local(source):
         return list(here_there.items())

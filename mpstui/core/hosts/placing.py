@@ -36,7 +36,7 @@ Connecting = Callable[[str, str], Sender]
 
 
 class PlacedLauncher:
-    """The profiles of this machine, or those of another one while a run there is selected; see :class:`.Launcher`."""
+    """The profiles of this machine, and of another one while a run there is selected; see :class:`.Launcher`."""
 
     def __init__(self, near: Any, far: Any, names: Sequence[str], at: str, connecting: Connecting) -> None:
         """Join two launchers.

@@ -57,7 +57,7 @@ class Progress:
     done_bytes: int = 0
     """Bytes that have arrived, in this attempt and earlier ones."""
     total_bytes: int = 0
-    """0: nothing is sent in this step."""
+    """0 if nothing is sent in this step."""
     rate: float | None = None
     """Bytes per second; None: not known yet."""
     can_cancel: bool = True
@@ -84,7 +84,7 @@ class Progress:
 
     @property
     def sentence(self) -> str:
-        """All of it in a line."""
+        """The whole progress in one line."""
         return f"{self.doing}: {counts}" if (counts := self.counts) else self.doing
 
 

@@ -57,7 +57,7 @@ class Wakefulness:
 
 
 class Reopening:
-    """The pauses of one line. For one thread, except :meth:`hurry`."""
+    """The pauses between attempts to open a line. Any thread may call :meth:`hurry` and :meth:`stop`, one the rest."""
 
     def __init__(self, knock: Knock = unknown, clock: Callable[[], float] = time.time) -> None:
         self._knock, self._clock = knock, clock
@@ -72,7 +72,7 @@ class Reopening:
         self._hurried.set()
 
     def stop(self) -> None:
-        """Pause no more."""
+        """End the present pause, and never pause again."""
         self._over.set()
         self._hurried.set()
 

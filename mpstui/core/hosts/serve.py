@@ -251,7 +251,7 @@ class Session:
         return made
 
     def _tell_run(self, one: RunSnapshot) -> None:
-        """A run in full; its curves follow one after the other."""
+        """Send a run in full, but add only a few new curves at a time."""
         told: RunSnapshot | None = self._teller.told(f"run:{one.run}")
         if told is None:
             one = replace(one, series={})

@@ -49,7 +49,7 @@ class TrackedRun:
     """True if steps are row numbers: rows lack integer steps, or a metric was measured twice at one step."""
     checkpoints: Sequence[Checkpoint]
     thinned: Sequence[str]
-    """Metrics that are not included point by point."""
+    """Metrics that are not included point for point, since neighbours were merged."""
     gallery: Gallery
     """Its images and texts."""
 
