@@ -1,4 +1,7 @@
-"""Checks of what a person wrote in a TOML file, and its mistakes, each with file, line and key."""
+"""Checks for the values of hand-written TOML files, and the errors that report file, line and key.
+
+A check returns None if the value is good, otherwise what was expected instead.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | None:
-    """The known name closest to a word: one that is spelled alike, or has the word as one of its parts."""
+    """Return the known name closest to ``word``: one spelled alike, or one with ``word`` between its underscores."""
     folded = {name.casefold().replace("-", "_"): name for name in known}
     wanted = word.casefold().replace("-", "_")
     found = get_close_matches(wanted, folded, n=1, cutoff=cutoff) or [
@@ -33,7 +36,7 @@ def nearest(word: str, known: Collection[str], *, cutoff: float = 0.6) -> str | 
 
 
 def described(value: Any) -> str:
-    """A value in an error: its type in TOML's words, and itself when it is short."""
+    """Describe a value for an error message: its TOML type, followed by the text itself if it is short."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -44,7 +47,7 @@ def described(value: Any) -> str:
 
 
 def text(value: Any) -> str | None:
-    """Any text but the empty one; NUL cannot travel in an argument or a path."""
+    """Any text that is not blank; NUL cannot be passed in an argument or a path."""
     if not isinstance(value, str):
         return "a text in quotes"
     if "\0" in value:
@@ -53,14 +56,14 @@ def text(value: Any) -> str | None:
 
 
 def any_text(value: Any) -> str | None:
-    """Any text, the empty one included; NUL cannot travel in an argument or a path."""
+    """Any text, even an empty one; NUL cannot be passed in an argument or a path."""
     if isinstance(value, str) and "\0" in value:
         return "a text without NUL characters"
     return None if isinstance(value, str) else "a text in quotes"
 
 
 def log_pattern(value: Any) -> str | None:
-    """A regular expression with named groups that cannot keep a line busy for ever."""
+    """A regular expression with named groups that no line can make run for ever."""
     if expected := text(value):
         return expected
     try:
@@ -78,7 +81,7 @@ def flag(value: Any) -> str | None:
 
 
 def one_of(*choices: str) -> Check:
-    """One of some words."""
+    """One of the given words."""
 
     def check(value: Any) -> str | None:
         if value in choices and isinstance(value, str):
@@ -100,13 +103,13 @@ def whole_number(least: int, most: int) -> Check:
 
 
 def seconds(value: Any) -> str | None:
-    """A duration: finite, not negative."""
+    """A duration in seconds: finite, not negative."""
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
     return None if fits else "a number of seconds, 0 or more"
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number, or a text that spells one."""
+    """True if ``value`` is a number, or a text that ``float`` accepts."""
     try:
         return not isinstance(value, bool) and float(value) is not None
     except (TypeError, ValueError):
@@ -126,7 +129,7 @@ def list_of(check: Check, what: str) -> Check:
 
 
 def command(value: Any) -> str | None:
-    """A command: a list of words. A single text is shown split into words, since no shell will ever split it."""
+    """A command as a list of words. A single text is refused, with the list to write instead: no shell splits it."""
     if isinstance(value, str):
         try:
             words = json.dumps(shlex.split(value), ensure_ascii=False)
@@ -139,12 +142,12 @@ def command(value: Any) -> str | None:
 
 
 def size(value: Any) -> str | None:
-    """A number of bytes, or a text such as "256 MiB"."""
+    """A number of bytes, or a text such as ``256 MiB``."""
     return None if size_in_bytes(value) is not None else 'a size such as "256 MiB", or a number of bytes'
 
 
 def size_in_bytes(value: Any) -> int | None:
-    """Bytes of a size as a profile writes it; None if it is not a size."""
+    """Return the bytes of a size as profiles write it, such as ``256 MiB``; None if it is not a size."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if value >= 0 else None
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
@@ -165,19 +168,19 @@ def environment_name(name: str) -> str | None:
 
 
 def argument(value: Any) -> str | None:
-    """A value for the command line: text, number, true/false, or a list of those."""
+    """A command-line value: text, number, true or false, or a list of those."""
     items = value if isinstance(value, list) else [value]
     fits = all(isinstance(item, (str, int, float)) and not (isinstance(item, str) and "\0" in item) for item in items)
     return None if fits else "a text, a number, true, false, or a list of those"
 
 
 def scalar(value: Any) -> str | None:
-    """A single value for the command line: text, number or true/false."""
+    """A single command-line value: text, number, true or false."""
     return "a text, a number, true or false" if isinstance(value, list) or argument(value) else None
 
 
 def as_text(value: object) -> str:
-    """A single value as it is written on a command line."""
+    """Return a single value as a command line spells it: ``true`` for True."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -189,7 +192,7 @@ KeyPath = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake. ``sentence`` names the key and, where it can be told, what was meant."""
+    """One mistake. ``sentence`` names the key and, if it can be guessed, what was meant."""
 
     key: str
     sentence: str
@@ -209,7 +212,7 @@ class ProfileError(UsageError):
 
 
 class LineIndex:
-    """Finds the line that sets a key, by searching the text; TOML parsers keep no positions."""
+    """Finds the line that sets a key by searching the text, since TOML parsers keep no positions."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[KeyPath, int] = {}
@@ -222,13 +225,13 @@ class LineIndex:
                     self._lines.setdefault(table, number)
                 elif assignment := _ASSIGNMENT.match(line):
                     self._lines.setdefault(table + _split_keys(assignment["keys"]), number)
-            for mark in ('"""', "'''"):  # the triple quotes that are still open after this line
+            for mark in ('"""', "'''"):  # which triple quotes are still open after this line
                 if quotes in ("", mark) and line.count(mark) % 2:
                     quotes = "" if quotes else mark
                     break
 
     def line_of(self, path: KeyPath) -> int | None:
-        """The line of a key; for a key inside an inline table, that of the table; None if it is nowhere."""
+        """Return the line of a key, or of the nearest table that holds it; None if neither is found."""
         while path:
             if path in self._lines:
                 return self._lines[path]

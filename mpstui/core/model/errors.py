@@ -1,4 +1,4 @@
-"""The errors that are shown as a sentence instead of a traceback."""
+"""Errors that are shown as a sentence instead of a traceback."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class ReportedError(Exception):
-    """A failure a person can read: ``str(error)`` is one sentence that says what is wrong and where.
+    """A failure explained to the user: ``str(error)`` is one sentence that says what is wrong and where.
 
     Args:
         sentence: what is wrong and where (file, line, key).
@@ -15,7 +15,7 @@ class ReportedError(Exception):
         field: the key that is wrong, as a profile spells it: ``device``, ``args.lr``, ``queue.after``.
         near: the known name that was probably meant.
 
-    Programs decide by ``field`` and ``near``; sentence and hint are for people and may change.
+    Programs should rely on ``field`` and ``near``; sentence and hint are for people and may change.
     """
 
     def __init__(self, sentence: str, hint: str = "", *, field: str | None = None, near: str | None = None) -> None:
@@ -27,17 +27,17 @@ class ReportedError(Exception):
 
 
 class UsageError(ReportedError):
-    """A wrong request; the command line exits with 2."""
+    """The request itself is wrong; the command line exits with 2."""
 
 
 class OperationError(ReportedError):
-    """A proper request that could not be carried out; the command line exits with 1, or as the subclass says."""
+    """A valid request failed; the command line exits with ``exit_code``."""
 
     exit_code = 1
 
 
 class SettingsError(UsageError):
-    """The settings cannot be used; ``mistakes`` says why, each with the file's name and line, without its folder."""
+    """The settings cannot be used; ``mistakes`` says why, each with the file's name (without its folder) and line."""
 
     def __init__(self, path: Path, problems: Sequence[tuple[int | None, str]], hint: str = "") -> None:
         told = [(f":{line}: " if line else ": ") + sentence for line, sentence in problems]

@@ -1,4 +1,4 @@
-"""How an attempt ended, as it is shown. None means unknown."""
+"""How an attempt ended, in the form that is shown. None means unknown."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ExitSummary(NamedTuple):
     spawn_error: str | None = None
     evidence: Mapping[str, str] = {}
     unbegun: bool = False
-    """It was called off before its program was started: there is no exit code, nor any output."""
+    """It was cancelled before its program was started: there is neither exit code nor output."""
 
     def sentence(self) -> str:
-        """Exit or signal in a few words, for people."""
+        """Describe the exit code or signal in a few words: ``ended by SIGTERM, asked for by ...``."""
         import signal as signals
 
         if self.unbegun:

@@ -1,4 +1,4 @@
-"""Where mpstui keeps what it must remember, and where a person keeps what mpstui should know."""
+"""The folders of one user: where mpstui keeps its state, and where the user keeps settings and profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import OperationError, UsageError
 THEMES = ("auto", "dark", "light")
 """The screen's themes; auto follows the background that the terminal reports."""
 GRAPHICS = ("auto", "off")
-"""Charts in pixels: auto if the terminal reports that it can show them."""
+"""Charts drawn in pixels; auto uses them if the terminal reports support."""
 
 
 class Home(NamedTuple):
@@ -23,27 +23,27 @@ class Home(NamedTuple):
 
     @property
     def runs(self) -> Path:
-        """One folder a run."""
+        """Holds one folder per run."""
         return self.state / "runs"
 
     @property
     def queue(self) -> Path:
-        """What the supervisors of waiting runs agree on."""
+        """The queue's files, through which the supervisors of waiting runs coordinate."""
         return self.state / "queue"
 
     @property
     def arguments(self) -> Path:
-        """What programs said about their arguments; can be deleted at any time."""
+        """A cache of what programs reported about their arguments; can be deleted at any time."""
         return self.state / "arguments"
 
     @property
     def known_profiles(self) -> Path:
-        """Hashes of the profiles, and of the places of profiles, that this user has launched."""
+        """Hashes of the profiles that this user has launched, and of their paths."""
         return self.state / "known_profiles"
 
     @property
     def settings(self) -> Path:
-        """What this person has set for all runs."""
+        """The user's settings for all runs."""
         return self.config / "settings.toml"
 
     @property
@@ -53,7 +53,7 @@ class Home(NamedTuple):
 
     @property
     def user_profiles(self) -> Path:
-        """The profiles this person saved."""
+        """The profiles that this user has saved."""
         return self.config / "profiles"
 
 
@@ -63,7 +63,7 @@ HINT_OWN = (
 
 
 def require_own(home: Home) -> None:
-    """Refuse to start or set anything in a folder through which another user could take control.
+    """Refuse to start or change anything in a folder through which another user could take control.
 
     Raises:
         OperationError: the home belongs to another user, or others can write it.
@@ -73,7 +73,10 @@ def require_own(home: Home) -> None:
 
 
 def resolve_home(environ: Mapping[str, str]) -> Home:
-    """``$MPSTUI_HOME`` for both, else the platform's user folders (platformdirs reads the process's environment)."""
+    """Return ``$MPSTUI_HOME`` for both folders, else the platform's user folders.
+
+    Note that platformdirs reads the environment of this process, not ``environ``.
+    """
     named = environ.get("MPSTUI_HOME", "").strip()
     if named:
         try:

@@ -1,4 +1,4 @@
-"""A scheduler's job as it is shown: the scheduler's own words for it, and what they mean here. None means unknown."""
+"""A scheduler's job as it is shown: in the scheduler's own words, and translated to ours. None means unknown."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class JobPhase(StrEnum):
     NODE_FAILED = "node_failed"
     OUT_OF_MEMORY = "out_of_memory"
     GONE = "gone"
-    """The scheduler no longer knows it; how it ended is not on record."""
+    """The scheduler no longer knows it and has no record of how it ended."""
     UNKNOWN = "unknown"
     """The scheduler has not said anything about it yet."""
 
     @property
     def waits(self) -> bool:
-        """Whether it has no nodes yet."""
+        """True while it has no nodes yet."""
         return self in (JobPhase.PENDING, JobPhase.HELD)
 
     @property
     def has_nodes(self) -> bool:
-        """Whether something of it may run now."""
+        """True while it holds nodes, so that some of it may be running."""
         return self in (JobPhase.STARTING, JobPhase.RUNNING, JobPhase.SUSPENDED, JobPhase.ENDING)
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended as far as the scheduler is concerned."""
+        """True once it has ended as far as the scheduler is concerned."""
         return not (self.waits or self.has_nodes or self is JobPhase.UNKNOWN)
 
 
@@ -67,33 +67,33 @@ _SAYS_NOTHING = ("", "None", "none", "N/A", "(null)")
 
 
 class JobView(NamedTuple):
-    """One job, as its scheduler described it last."""
+    """One job, as its scheduler last described it."""
 
     engine: str
     title: str
-    """What people call the scheduler."""
+    """The scheduler's name for display."""
     id: str
     phase: JobPhase = JobPhase.UNKNOWN
     state: str | None = None
     """In the scheduler's words: ``PENDING``."""
     reason: str | None = None
-    """Why it waits, or ended, in the scheduler's words: ``Priority``."""
+    """Why it is waiting or has ended, in the scheduler's words: ``Priority``."""
     nodes: str | None = None
     """As the scheduler writes them: ``n[1-2]``."""
     partition: str | None = None
     user: str | None = None
     name: str | None = None
     starts: Moment | None = None
-    """When it was started, or is expected to be, Unix seconds."""
+    """When it started or is expected to start, Unix seconds."""
     ends: Moment | None = None
-    """When its time limit ends it, Unix seconds."""
+    """When it reaches its time limit, Unix seconds."""
     silent_since: Moment | None = None
-    """Since when the scheduler has not answered; None: this is its present answer."""
+    """When the scheduler stopped answering; None: this is its current answer."""
     why_silent: str = ""
 
     @property
     def array(self) -> str:
-        """The id shared by all tasks of its array; its own id if it is in none."""
+        """The id shared by all tasks of its job array; its own id if it belongs to none."""
         return self.id.partition("_")[0]
 
     def sentence(self) -> str:
@@ -103,14 +103,14 @@ class JobView(NamedTuple):
         return f"{self.title} job {self.id} {_WORDS[self.phase]}{where}{why}"
 
     def silence(self) -> str:
-        """That the scheduler does not answer, and since when; empty if it does."""
+        """Say since when the scheduler has not answered; empty if it does answer."""
         if self.silent_since is None:
             return ""
         since = strftime("%H:%M:%S", localtime(self.silent_since))
         return f"; {self.title} does not answer since {since}" + (f" ({self.why_silent})" if self.why_silent else "")
 
     def short(self) -> str:
-        """A few words beside the state: ``Slurm 17 on n[1-2]``, ``Slurm 17 Priority``; a ``?`` marks an old answer."""
+        """Return a few words for beside the state: ``Slurm 17 on n[1-2]``; a ``?`` marks an outdated answer."""
         doubt = "?" if self.silent_since is not None else ""
         said = self.reason if self.reason not in (None, *_SAYS_NOTHING) and self.phase.waits else None
         where = f"on {self.nodes}" if self.phase.has_nodes and self.nodes else said or self.phase.replace("_", " ")

@@ -1,4 +1,4 @@
-"""An image or a text that a program has logged into a file of its own."""
+"""An image or text that a program logged to a file of its own."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from .moment import Moment
 
 
 class Kept(NamedTuple):
-    """Its name and step, and where it lies; nothing of an image is read until somebody looks at it."""
+    """The name and step of an image or text, and where to find it; an image is only read when it is viewed."""
 
     number: int
-    """From 1, higher than those of everything logged before."""
+    """From 1, rising in the order of logging."""
     name: str
     step: int | None
     time: Moment
     """0: unknown."""
     text: str | None = None
-    """None: it is an image."""
+    """The text; None for an image."""
     file: str = ""
-    """Of an image: the path of the file that holds it."""
+    """For an image, the path of the file that holds it."""
     offset: int = 0
-    """Where in the file it begins; 0: the image is the whole file."""
+    """Where the image begins in the file; 0: the image is the whole file."""
     bytes: int = 0
-    """How long it is there."""
+    """The length of the image in the file."""
     attempt: int = 0

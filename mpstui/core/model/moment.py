@@ -1,4 +1,4 @@
-"""A point in time, told by one machine and read by another."""
+"""A point in time that one machine records and another may read."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ from typing import Annotated
 
 UNIX = "Unix seconds"
 Moment = Annotated[float, UNIX]
-"""A point in time by the clock of the machine that states it; seen from another one, it is converted to that clock."""
+"""A point in time by the clock of the machine that recorded it; read from another machine, it is converted to that
+machine's clock."""

@@ -19,10 +19,10 @@ _DOING = {
 
 
 class Moving(NamedTuple):
-    """How far the move has come."""
+    """The progress of a move."""
 
     to: str
-    """The other machine, as the person who moves the run calls it."""
+    """The other machine, as named by the person who moves the run."""
     step: str
     """One of :class:`.MoveStep`."""
     since: Moment
@@ -30,7 +30,7 @@ class Moving(NamedTuple):
 
     @property
     def called_off(self) -> bool:
-        """Whether it stays after all."""
+        """True if the move was cancelled: the run stays where it was."""
         return self.step == MoveStep.STAY
 
     @property

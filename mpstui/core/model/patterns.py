@@ -1,9 +1,9 @@
-"""People's regular expressions, with the longest time that a line can keep them busy, known before they are used.
+"""Users' regular expressions, with a bound on their worst-case time that is known before they run.
 
-Text that does not match is tried in every possible way: repetitions that follow each other and can take the same
-characters need time that grows with the line's length to the power of their number; a repetition of something that
-can match in several ways needs two to the power of the length. Python's ``re`` cannot be interrupted, so such
-patterns must never be started.
+On text that does not match, a backtracking engine tries every possible way. Consecutive repetitions that can take the
+same characters need time polynomial in the line's length, with their number as the power; a repetition of something
+that can itself match in several ways needs exponential time. Python's ``re`` cannot be interrupted, so such patterns
+must never be started.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 LONGEST_PATTERN = 2000
 _LONGEST_LINES = (1 << 16, 1 << 16, 1 << 11, 300)
-"""By power, the longest line: each costs some milliseconds at worst."""
+"""The characters of a line that are searched, indexed by power: each costs a few milliseconds at worst."""
 _FEW = 4
-"""A repetition of at most this many is written out; more of something ambiguous are too many."""
+"""An ambiguous item repeated up to this often is analysed as if written out; more counts as exponential."""
 _CHOICE = 0.15
-"""What an optional item adds to the power: each doubles the time."""
+"""What an optional item adds to the power, as each one doubles the time."""
 _REPEATS = ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT")
 _KINDS: Mapping[str, Callable[[str], bool]] = {
     "DIGIT": str.isdigit,
@@ -32,7 +32,7 @@ _parser: Any = importlib.import_module("re._parser")
 
 
 class PatternMistake(ValueError):
-    """Not a regular expression, or one that may take for ever; says why, and what to do."""
+    """A pattern is not a regular expression, or may run for ever; says why, and what to do."""
 
     def __init__(self, why: str, hint: str) -> None:
         super().__init__(why)
@@ -40,14 +40,14 @@ class PatternMistake(ValueError):
 
 
 class LinePattern(NamedTuple):
-    """A regular expression, and how many characters of a line it is shown; it never sees the rest."""
+    """A regular expression, and how many characters of a line it may search; the rest is ignored."""
 
     pattern: re.Pattern[str]
     longest: int
 
     @property
     def is_linear(self) -> bool:
-        """Whether no text, however long, takes more time than it takes to read it."""
+        """True if the time grows only linearly with the text, however long that is."""
         return self.longest == _LONGEST_LINES[0]
 
     def search(self, line: str) -> re.Match[str] | None:
@@ -59,7 +59,7 @@ class LinePattern(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def line_pattern(text: str, flags: int = 0) -> LinePattern:
-    """A person's pattern for lines.
+    """Compile a user's pattern for lines.
 
     Raises:
         PatternMistake: it is not a regular expression, is too long, or could run for ever on a line.
@@ -69,7 +69,7 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
         if len(text) > LONGEST_PATTERN:
             raise PatternMistake(f"{shown} is too long", "look for less")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a later Python may read this pattern differently: nobody's business here
+            warnings.simplefilter("ignore")  # such as FutureWarning: a later Python may read the pattern differently
             compiled, tree = re.compile(text, flags), _parser.parse(text, flags)
         items = _without_end(tree)
         power = max(_power(items, one) for one in _samples(tree))
@@ -84,7 +84,7 @@ def line_pattern(text: str, flags: int = 0) -> LinePattern:
 
 
 def _without_end(tree: Any) -> list[Any]:
-    """The parts of a pattern that can still fail: a repetition at its end matches whatever comes."""
+    """Return the parts of a pattern that can still fail: an open-ended repetition at its end matches anything."""
     items = list(tree)
     while items:
         kind, value = items[-1]
@@ -98,16 +98,16 @@ def _without_end(tree: Any) -> list[Any]:
 
 
 class _Ways(NamedTuple):
-    """How many repetitions in a row a line of one repeated character can keep busy, in a part of a pattern."""
+    """How many consecutive repetitions in part of a pattern compete for a line of one repeated character."""
 
     through: float | None
-    """From its beginning to its end; None: such a line cannot pass through."""
+    """From the part's beginning to its end; None: it cannot match such a line as a whole."""
     first: float
-    """From its beginning."""
+    """Starting at the part's beginning."""
     last: float
-    """Up to its end."""
+    """Ending at the part's end."""
     most: float
-    """Anywhere."""
+    """Anywhere in the part."""
 
     def then(self, other: _Ways) -> _Ways:
         through = None if self.through is None or other.through is None else self.through + other.through
@@ -122,7 +122,7 @@ _ENDLESS = _Ways(99.0, 99.0, 99.0, 99.0)
 
 def _power(tree: Any, one: str) -> float:
     ways = _ways(tree, one)
-    return max(ways.most, ways.first + 1)  # searched for from each place of the line
+    return max(ways.most, ways.first + 1)  # + 1: a search starts at every position of the line
 
 
 def _ways(tree: Any, one: str) -> _Ways:
@@ -147,7 +147,7 @@ def _ways_of(kind: str, value: Any, one: str) -> _Ways:
     if kind in ("ASSERT", "ASSERT_NOT"):
         return _PASSES._replace(most=_power(value[1], one))
     if kind == "AT":
-        return _PASSES if str(value) == "AT_NON_BOUNDARY" else _STOPS  # of one character alone there is no such place
+        return _PASSES if str(value) == "AT_NON_BOUNDARY" else _STOPS  # one repeated character has no such place
     return _PASSES if kind == "GROUPREF" or _takes(kind, value, one) else _STOPS
 
 
@@ -176,7 +176,7 @@ def _repeated(least: int, most: int, tree: Any, one: str) -> _Ways:
 
 
 def _has_ways(tree: Any) -> bool:
-    """Whether a part of a pattern can match the same text in several ways, or texts of several lengths."""
+    """True if part of a pattern can match the same text in several ways, or texts of different lengths."""
     for kind, value in tree:
         match str(kind):
             case "BRANCH" | "GROUPREF" | "GROUPREF_EXISTS":
@@ -194,7 +194,7 @@ def _has_ways(tree: Any) -> bool:
 
 
 def _takes(kind: str, value: Any, one: str) -> bool:
-    """Whether one item matches a character, whatever its case."""
+    """True if one item matches a character, ignoring case."""
     if kind in ("LITERAL", "NOT_LITERAL"):
         return (chr(value).lower() == one.lower()) == (kind == "LITERAL")
     if kind == "RANGE":
@@ -209,7 +209,8 @@ def _takes(kind: str, value: Any, one: str) -> bool:
 
 
 def _samples(tree: Any) -> set[str]:
-    """Enough characters to find one that several items match: those named, their neighbours, and one of each kind."""
+    """Return enough characters to find one that several items match: those in the pattern, their successors, and one
+    of each kind."""
     return {*"a1 _-=é", *(chr(code) for code in _codes(tree) if 0 <= code < 0x110000)}
 
 

@@ -1,6 +1,6 @@
 """Extensions from other packages, found through entry points.
 
-A package that is installed beside mpstui adds a log grammar, a metric file, a store of runs, a diagnosis rule or a
+A package installed alongside mpstui adds a log grammar, a metric file, a store of runs, a diagnosis rule or a
 telemetry source by naming its module in its own ``pyproject.toml``::
 
     [project.entry-points."mpstui.log_grammars"]
@@ -26,15 +26,15 @@ TELEMETRY_SOURCES = "mpstui.telemetry_sources"
 
 @cache
 def plugin_modules(group: str) -> tuple[ModuleType, ...]:
-    """The modules that installed packages offer for ``group``, in the order of their names.
+    """Return the modules that installed packages offer for ``group``, sorted by entry-point name.
 
-    A module that cannot be imported is skipped and logged: somebody else's bug must not cost us a reader.
+    A module that cannot be imported is skipped and logged: a bug in a plugin must not break everything else.
     """
     modules = []
     for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
         try:
             module = entry.load()
-        except Exception:  # noqa: BLE001 - whatever a foreign module raises while it is imported
+        except Exception:  # noqa: BLE001 - importing a foreign module may raise anything
             logging.getLogger(__name__).warning("the plugin %s = %s cannot be imported", entry.name, entry.value)
             continue
         if isinstance(module, ModuleType):
@@ -43,9 +43,9 @@ def plugin_modules(group: str) -> tuple[ModuleType, ...]:
 
 
 def discovered(package: str, group: str, name: str) -> list[Any]:
-    """The object ``name`` of every module of ``package``, and of every module that other packages offer for ``group``.
+    """Return the object called ``name`` from every module of ``package`` and every plugin module of ``group``.
 
-    Modules whose names begin with an underscore are private. A plugin without the object is skipped and logged.
+    Modules of ``package`` that begin with an underscore are skipped. A plugin without the object is skipped and logged.
     """
     paths = import_module(package).__path__
     own = [module.name for module in pkgutil.iter_modules(paths) if not module.name.startswith("_")]

@@ -1,4 +1,4 @@
-"""Where a run that waits stands in its queue."""
+"""A queued run's place in its queue."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 
 class QueuePlace(NamedTuple):
-    """Where a queued run stands."""
+    """A queued run's place, and what it is waiting for."""
 
     group: str | None = None
-    """None: it waits only for other runs."""
+    """The queue's name; None: it waits only for other runs."""
     number: int | None = None
-    """Its place among the waiting runs of the group, 1 being the next; None while it has not joined the queue."""
+    """Its place among the waiting runs of the group, 1 being next; None until it has joined the queue."""
     paused: bool = False
-    """Nothing of the group starts."""
+    """True while no run of the group may start."""
     after: tuple[str, ...] = ()
-    """Names of the runs whose end it waits for."""
+    """Names of the runs that must end first."""
     behind: tuple[str, ...] = ()
-    """Names of the runs of its group that are running, and of those that start before it."""
+    """Names of the group's runs that are running or will start before it."""
     starts_in: float | None = None
-    """About how many seconds until its turn; None: unknown."""
+    """Approximate seconds until its turn; None: unknown."""
 
     def sentence(self) -> str:
         """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""

@@ -1,4 +1,4 @@
-"""A version of the code that reads runs: what a cache holds counts only while the same code would read it again."""
+"""A version of the code that reads runs: cached results are valid only for the same code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PACKAGE = Path(__file__).parents[2]
 
 @cache
 def reader_version(package: Path = _PACKAGE) -> str:
-    """The package's version, and a checksum of its readers' file names, sizes and times; computing it takes 1 ms."""
+    """Return the package's version plus a checksum of its readers' file names, sizes and times; takes about 1 ms."""
     found = sorted(one for part in _PARTS for one in _files(f"{package}/{part}", part))
     return f"{__version__}-{crc32(repr(found).encode()):08x}"
 
@@ -30,6 +30,6 @@ def _files(folder: str, name: str) -> list[tuple[str, int, int]]:
                     found.append((f"{name}/{entry.name}", told.st_size, told.st_mtime_ns))
                 elif "." not in entry.name and entry.name != "__pycache__":
                     found += _files(entry.path, f"{name}/{entry.name}")
-    except OSError:  # installed in another way than as files: the version must do
+    except OSError:  # not installed as plain files: the version must do
         return []
     return found

@@ -1,4 +1,4 @@
-"""What the screen and the commands receive: frozen snapshots of runs and of the machine. None means unknown."""
+"""Frozen snapshots of runs, as the screen and the commands receive them. None means unknown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .queue_place import QueuePlace
 
 
 class State(StrEnum):
-    """Where a run is, derived from its witnesses (never stored)."""
+    """The state of a run; derived from its witnesses, never stored."""
 
     QUEUED = "queued"
     BACKING_OFF = "backing_off"
@@ -43,7 +43,7 @@ class State(StrEnum):
 
     @property
     def active(self) -> bool:
-        """Whether something is running, or will run without being asked."""
+        """True if something is running, or will run without further request."""
         return self in _ACTIVE
 
 
@@ -63,7 +63,7 @@ _ACTIVE = frozenset(
 
 
 class Health(StrEnum):
-    """What a running run is doing."""
+    """What an active run is doing."""
 
     WARMING = "warming"
     TRAINING = "training"
@@ -77,7 +77,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Piece:
-    """A stretch of a curve that a later attempt, resumed from an older step, measured again."""
+    """A stretch of a curve that a later attempt, resumed from an earlier step, measured again."""
 
     x: Sequence[float]
     low: Sequence[float]
@@ -87,11 +87,11 @@ class Piece:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeriesView:
-    """One metric's history, already thinned: columns of (x, minimum, maximum, mean), plus NaN gaps and attempt marks.
+    """One metric's history, downsampled to columns of (x, minimum, maximum, mean), with NaN gaps and attempt marks.
 
     ``x`` is the global step unless ``axis`` says otherwise. A non-finite point is a gap: its mean is NaN. In a column
-    of many points the mean is NaN when most of them are not finite; ``gaps`` names every column that holds one.
-    Compared by identity: a store gives the very same view until a point is added.
+    of many points the mean is NaN if most of them are not finite; ``gaps`` lists every column that holds one.
+    Compared by identity: a store returns the same object until a point is added.
     """
 
     name: str
@@ -103,13 +103,13 @@ class SeriesView:
     smooth: Sequence[float]
     """Debiased exponential moving average of ``mean``; NaN where there is a gap."""
     count: int
-    """Points seen, before thinning."""
+    """Number of points before downsampling."""
     first: float | None = None
-    """The first finite value, unless a later attempt has measured it again."""
+    """The first finite value that no later attempt has measured again."""
     last: float | None = None
-    """The newest value; None: it is NaN or infinite."""
+    """The newest value; None if it is NaN or infinite."""
     minimum: float | None = None
-    """The lowest and highest value, of those that no later attempt has measured again."""
+    """The lowest and highest value among those that no later attempt has measured again."""
     maximum: float | None = None
     minimum_at: float | None = None
     """The x at which they were first measured; None: unknown."""
@@ -117,44 +117,47 @@ class SeriesView:
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""
     mark_attempts: Sequence[int] = ()
-    """The number of the attempt at each of them; 0: its source does not count attempts."""
+    """The number of the attempt at each mark; 0: its source does not count attempts."""
     evaluation: bool = False
-    """Measured on validation data."""
+    """True if measured on validation data."""
     gaps: Sequence[float] = ()
     """x positions of the columns that hold a non-finite point."""
     superseded: Sequence[Piece] = ()
-    """What earlier attempts measured after the step from which a later one resumed; not part of the curve."""
+    """What earlier attempts measured beyond the step from which a later one resumed; not part of the curve."""
     complete: bool = True
-    """False while a long history is still being read: the curve is a sample of it."""
+    """False while a long history is still being read and the curve is only a sample of it."""
     read_share: float = 1.0
-    """How much of a long history has been read, 0 to 1, in hundredths."""
+    """The share of a long history that has been read, 0 to 1, in steps of 0.01."""
     times: Sequence[Moment] = ()
-    """When each column's last point was measured, Unix seconds; NaN where that is unknown."""
+    """When each column's last point was measured, Unix seconds; NaN where unknown."""
     epochs: Sequence[float] = ()
-    """The epoch in which it was measured; NaN if unknown."""
+    """The epoch in which each column's last point was measured; NaN where unknown."""
     values: Sequence[float] = ()
-    """The value of each column's last point, the one at its ``x``; NaN or infinite if it was."""
+    """The value of each column's last point, the one at its ``x``; may be NaN or infinite."""
     points: Sequence[float] = ()
-    """How many finite points each column holds."""
+    """The number of finite points in each column."""
     smoothing: float = 0.0
-    """The weight of the past in ``smooth``, per column; 0: it is ``mean``."""
+    """The weight of the past in ``smooth``, per column; 0: ``smooth`` equals ``mean``."""
     told_by: str = ""
-    """The witness, where others tell the same quantity: ``agent``, ``output.log``."""
+    """The witness, if several report the same quantity: ``agent``, ``output.log``."""
     begin: float = math.nan
-    """The x of the very first point; each column reaches from just after the previous column's ``x`` to its own."""
+    """The x of the very first point; each later column spans from just after the previous column's ``x`` to its own."""
 
     @property
     def standing(self) -> int:
-        """Points before thinning, without those that a later attempt has measured again."""
+        """Number of points before downsampling, without those that a later attempt has measured again."""
         return int(sum(self.points)) if self.superseded else self.count
 
     def begins(self, place: int) -> float:
-        """Where the first point of a column of several may lie: after the column before it."""
+        """Return the lowest x that a column's first point can have: just after the column before it."""
         before = self.x[place - 1] + (self.axis == "step") if place else self.begin
         return before if before <= self.x[place] else self.x[place]
 
     def broken(self) -> tuple[float, float] | None:
-        """The x between which the values stopped being finite for good, equal if exact; None: the newest is finite."""
+        """Return the range of x in which the values stopped being finite for good; None if the newest is finite.
+
+        Both ends are equal if the x is known exactly.
+        """
         if self.last is not None or not len(self.x):
             return None
         ends = next((place for place in range(len(self.x) - 1, -1, -1) if self.low[place] == self.low[place]), -1)
@@ -175,11 +178,11 @@ class Checkpoint(NamedTuple):
     best: bool = False
     complete: bool = True
     owner: str | None = None
-    """The run that it says it belongs to, or that is known to have written it; None: as far as is known, this one."""
+    """The other run that it names, or that is known to have written it; None: presumably this run's own."""
     finite: bool = True
-    """False: its tensors hold NaN. That is looked into only where the run gives reason to."""
+    """False: its tensors hold NaN. Only checked if the run gives reason to."""
     rival: str | None = None
-    """Another run that saved into the same folder at the time, and may have written it instead."""
+    """Another run that was saving to the same folder at the time and may have written it."""
 
 
 class RunEvent(NamedTuple):
@@ -194,12 +197,12 @@ class RunEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """What a run says about itself now, and what follows for its pace. None: it never said."""
+    """The newest numbers that a run reports, and the pace derived from them. None: never reported."""
 
     beat: Heartbeat | None = field(default=None, compare=False)
-    """The newest attempt's last heartbeat as it was written (another program's: as far as it was understood)."""
+    """The newest attempt's last heartbeat as written; another program's heartbeat, as far as it was understood."""
     device: DeviceReading = field(default_factory=DeviceReading)
-    """The device the trainer reports; its ``type`` falls back to what was asked for only when that is not ``auto``."""
+    """The device that the trainer reports; ``type`` falls back to the requested device unless that is ``auto``."""
     data: str | None = None
     epoch: float | None = None
     epochs: float | None = None
@@ -210,18 +213,18 @@ class Numbers:
     first_epoch: int = 1
     """The number that the program gives to its first epoch."""
     epoch_done: bool = False
-    """Whether ``epoch`` is known to be over although no other has begun."""
+    """True if ``epoch`` is known to be over although the next has not begun."""
     done: bool = False
-    """Whether the training is over according to its output: a line says so, or everything planned is done."""
+    """True if training is over according to its output: a line says so, or all planned steps or epochs are done."""
     loss: float | None = None
     loss_is_finite: bool = True
-    """False: the newest reported loss was NaN or infinite (then ``loss`` is None)."""
+    """False if the newest reported loss was NaN or infinite; ``loss`` is then None."""
     lr: float | None = None
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     told_by: Mapping[str, str] = field(default_factory=dict)
-    """Which witness a number comes from, by its name here: the heartbeat, the agent, a file, the arguments."""
+    """Field or metric name to the witness it comes from: the heartbeat, the agent, a file, the arguments."""
     of_attempt: int = 0
-    """The earlier attempt that told the position and the loss, as the newest one has told nothing; 0: the newest."""
+    """The earlier attempt that step and loss come from, if the newest has reported nothing yet; 0: the newest."""
     samples_per_second: float | None = None
     steps_per_second: float | None = None
     eta_seconds: float | None = None
@@ -231,7 +234,7 @@ class Numbers:
 
 
 class Availability(NamedTuple):
-    """Whether a key can work for a run now, and a sentence that says why not."""
+    """Whether an action is possible for a run now, and if not, a sentence that says why."""
 
     ok: bool
     why: str = ""
@@ -239,7 +242,7 @@ class Availability(NamedTuple):
 
 @dataclass(frozen=True)
 class RunSnapshot:
-    """One run, as known at ``seen``. Two that compare equal show the same, whenever they were made."""
+    """One run, as known at ``seen``. Two that compare equal look the same on screen, whenever they were made."""
 
     run: str
     name: str
@@ -247,14 +250,14 @@ class RunSnapshot:
     state: State
     seen: Moment = field(compare=False)
     reason: str = ""
-    """One sentence: which witness says so, or what is wrong."""
+    """One sentence: which witness the state rests on, or what is wrong."""
     tags: tuple[str, ...] = ()
-    """Words that people gave it, in the order in which they were given."""
+    """The user's tags, in the order in which they were added."""
     note: str = ""
-    """What somebody wrote down about it."""
+    """The user's note."""
     health: Health | None = None
     health_note: str = ""
-    """A few words beside the health: ``slept 6 h``, ``no beat for 90 s``."""
+    """A few words to go with the health: ``slept 6 h``, ``no beat for 90 s``."""
     profile: str | None = None
     recipe: str | None = None
     device_asked: str | None = None
@@ -263,129 +266,129 @@ class RunSnapshot:
     attempts: int = 0
     pid: int | None = None
     started: Moment | None = None
-    """When the first attempt was started."""
+    """When the first attempt started."""
     attempt_started: Moment | None = None
-    """When the newest attempt was started."""
+    """When the newest attempt started."""
     idle: float = 0.0
-    """Seconds between its attempts, in which none lived."""
+    """Seconds between attempts, while none was running."""
     ended: Moment | None = None
     updated: Moment | None = field(default=None, compare=False)
-    """When the run last showed a sign of life (heartbeat, output)."""
+    """When the run last showed a sign of life (heartbeat or output)."""
     exit: ExitSummary | None = None
     checkpoints: tuple[Checkpoint, ...] = ()
     events: tuple[RunEvent, ...] = ()
     images: int = 0
-    """The number of the newest image that its code has logged; 0: none."""
+    """The number of the newest image that the training has logged; 0: none."""
     kept: tuple[Kept, ...] = ()
-    """The images and texts in files that are not ours."""
+    """Images and texts found in files of other programs."""
     series: Mapping[str, SeriesView] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
-    """What was started, secret words masked."""
+    """The command that was started, with secrets masked."""
     begun_from: str | None = None
-    """The checkpoint that mpstui started it from, as it stands in ``argv``; None: from the start, or unknown."""
+    """The checkpoint that mpstui started it from, as written in ``argv``; None: from scratch, or unknown."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """The environment recorded at its launch, inherited variables included; secret values masked."""
+    """The environment recorded at launch, including inherited variables, with secret values masked."""
     paused: bool = False
     held_for: str | None = None
-    """Why mpstui itself paused it (``disk``); None: it did not, or the user did."""
+    """Why mpstui itself paused it (``disk``); None: not paused, or paused by the user."""
     job: JobView | None = None
-    """What its scheduler says about it; None: no scheduler starts it."""
+    """What its scheduler says about it; None: it does not run under a scheduler."""
     queue: QueuePlace | None = None
     """Its place in the queue; None unless it is queued."""
     output: Path | None = None
-    """The newest attempt's output file, when it exists."""
+    """The newest attempt's output file; None if there is none."""
     outputs: tuple[Path | None, ...] = ()
-    """The output of each attempt, for a run that is not ours and was started several times."""
+    """The output file of each attempt, for a foreign run that was started several times."""
     survivors: tuple[int, ...] = ()
     readers: str | None = None
     """Where the numbers come from: heartbeat, output.log, or a metric file."""
     loading: bool = False
-    """A long history is still being read: curves are samples of it."""
+    """True while a long history is still being read and the curves are only samples of it."""
     brief: bool = False
-    """Made for a list: without events, checkpoints and curves, except a short one of the loss."""
+    """True if made for a list: without events, checkpoints or curves, except for a short loss curve."""
     extremes: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """The lowest and the highest value of each metric, of those that no later attempt has measured again; empty until
+    """The lowest and highest value of each metric, without points that a later attempt has measured again; empty until
     the whole history has been read."""
     log_exception: str | None = None
-    """The exception at the end of a watched log, as it stands there; the program may continue anyway."""
+    """The exception at the end of a watched log, verbatim; the program may continue all the same."""
     available: Mapping[str, Availability] = field(default_factory=dict)
-    """What can be done with it now, by action; filled by the monitor for the runs in focus."""
+    """Availability by action; filled in by the monitor for the runs in focus."""
     gone: bool = False
-    """What is watched existed, and no longer does."""
+    """True if the watched file or folder existed and no longer does."""
     silent: bool = False
-    """Of a run that mpstui did not start: nothing was written for longer than before; it may have ended."""
+    """For a foreign run: it has written nothing for longer than ever before, and may have ended."""
     unread: bool = False
-    """There is something to read its numbers from, and none of it has been read."""
+    """True if there is a source for its numbers that has not been read yet."""
 
     moving: Moving | None = None
-    """It is being moved to another machine; while its code is being sent it keeps training."""
+    """Set while it is being moved to another machine; it keeps training while its code is being sent."""
     moved_to: str | None = None
-    """The machine on which it continues; it can no longer be started here."""
+    """The machine where it continues; it can no longer be started here."""
     branch: Branch | None = None
-    """The run it branched off, if it began from another run's checkpoint."""
+    """The run it branched from, if it started from another run's checkpoint."""
 
     host: str | None = None
-    """The other machine that it is on; None: this one."""
+    """The remote machine it is on; None: this one."""
     heard: Moment | None = None
-    """When its machine last answered, if it does not answer now: everything else is as it was then."""
+    """When its machine last answered, if it does not answer now: everything else dates from then."""
 
     store: str | None = None
-    """The experiment tracker in whose files it was found (``W&B``); None: it is ours, or a watched file."""
+    """The experiment tracker whose files it was found in (``W&B``); None: it is ours, or a watched file."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Its configuration, as its store keeps it."""
+    """Its configuration, as recorded by its store."""
 
     ranks: tuple[Heartbeat, ...] = ()
-    """The newest heartbeat of each rank, by rank, in a training with several processes."""
+    """The newest heartbeat of each rank, in order of rank, in a distributed training."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether mpstui started it: only then is its folder a run directory."""
+        """True if mpstui started it: only then is its folder a run directory."""
         return self.state is not State.WATCHED and self.store is None
 
     @property
     def is_live(self) -> bool:
-        """Whether something of it runs now; of a run that mpstui did not start, whether anything shows that."""
+        """True if it is running now; for a watched run, if there is any sign of that."""
         if self.state is State.WATCHED:
             return self.health is not None
         return self.state.active and self.state is not State.QUEUED
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more comes of itself: it has ended, or every process that wrote a foreign run has."""
+        """True if nothing more will come on its own: it has ended, or all processes that wrote a watched run have."""
         return not self.state.active or (self.state is State.WATCHED and self.ended is not None)
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it is a run directory that was opened by its path: of another home, or a copy of one of this."""
+        """True if it is a run directory opened by path: one of another home, or a copy of one of ours."""
         return self.is_ours and "/" in self.run
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stands still: paused by mpstui, stopped by somebody else's signal, or its job held."""
+        """True if it stands still: paused by mpstui, stopped by someone else's signal, or its job held."""
         held = self.job is not None and self.job.phase is JobPhase.HELD and self.state is State.QUEUED
         return self.paused or self.health is Health.PAUSED or held
 
     @property
     def was_cancelled(self) -> bool:
-        """Whether somebody cancelled its job through the scheduler, not through mpstui."""
+        """True if its job was cancelled through the scheduler rather than through mpstui."""
         action = self.exit.action if self.exit is not None else None
         by_job = self.job is not None and self.job.phase is JobPhase.CANCELLED and action != "kill"
         return self.state is State.KILLED and (action == CANCEL or by_job)
 
     @property
     def end_word(self) -> str:
-        """Its state in a word, as commands print it."""
+        """Its state in a word or two, as commands print it."""
         return "cancelled" if self.was_cancelled else str(self.state).replace("_", " ")
 
     @property
     def waits(self) -> str:
-        """What it waits for, in a few words, while it is queued; otherwise empty."""
+        """What it is waiting for, in a few words, while it is queued; otherwise empty."""
         if self.job is not None:
             return self.job.sentence() + self.job.silence() if self.state is State.QUEUED else ""
         return self.queue.sentence() if self.queue else ""
 
     def lasted(self, end: float | None) -> float | None:
-        """Seconds from its first start to ``end`` in which an attempt of it lived; None: unknown."""
+        """Return the seconds from its first start to ``end`` during which an attempt was running; None: unknown."""
         return None if self.started is None or end is None else max(0.0, end - self.started - self.idle)
 
     @property

@@ -1,4 +1,4 @@
-"""TOML written by a person or a stranger: all of it, or one mistake with its line."""
+"""Parsing of hand-written or untrusted TOML: the whole file, or one mistake with its line."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from typing import Any
 
 MOST_KEY_PARTS = 64
-"""tomllib's time grows with the square of the number of dots in a key; nobody has keys with more than this."""
+"""tomllib's time grows with the square of the number of dots in a key; no real key has more parts than this."""
 _POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 _PART = r"(?:[\w-]+|\"[^\"\n]*\"|'[^'\n]*')"
 _LONG_KEY = re.compile(rf"^[ \t\[]*(?:{_PART}[ \t]*\.[ \t]*){{{MOST_KEY_PARTS}}}", re.MULTILINE)
 
 
 class TomlMistake(ValueError):
-    """A text is not TOML.
+    """A text is not valid TOML.
 
     Args:
-        what: what is wrong, without its place.
+        what: what is wrong, without the position.
         line: from 1; None if the parser does not say.
     """
 
@@ -27,12 +27,12 @@ class TomlMistake(ValueError):
 
 
 def load_toml(text: str) -> dict[str, Any]:
-    """Parse a whole file.
+    """Parse the text of a whole file.
 
     Raises:
-        TomlMistake: it is not TOML, or so deeply nested, or with such long numbers, that no person wrote it.
+        TomlMistake: it is not TOML, or it is nested too deeply or has keys or numbers too long to parse safely.
     """
-    import tomllib  # most people have no settings of their own, and need no parser for them
+    import tomllib  # imported late: most users have no settings file, and need no parser
 
     if long := _LONG_KEY.search(text):
         raise TomlMistake(f"a key of more than {MOST_KEY_PARTS} parts", text.count("\n", 0, long.start()) + 1)
