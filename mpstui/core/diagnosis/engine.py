@@ -1,5 +1,5 @@
-"""Weighing the rules against the evidence: ``diagnose``, ``diagnose_run`` with the run's earlier attempts, and the few
-rules that a supervisor can apply by itself."""
+"""Weighing the rules against the evidence: ``diagnose``, ``diagnose_run`` (which also looks at earlier attempts), and
+the few rules that a supervisor applies on its own."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ from .log_text import (
 from .model import Evidence, EvidenceLine, Finding, Kind, Remedy, Rule
 from .rules import all_rules, rule
 
-THRESHOLD = 0.3  # below it, silence is more honest
+THRESHOLD = 0.3  # below this confidence, saying nothing is more honest
 MOST_EVIDENCE_LINES = 4
 
-WEAK = 0.6  # what a weak pattern is worth of its rule's confidence
-AGREES = 0.05  # the process ended the way this cause ends processes
+WEAK = 0.6  # share of the rule's confidence that a weak pattern gives
+AGREES = 0.05  # the process ended in the way that this cause ends processes
 OTHER_SIGNAL = 0.6  # it ended by a signal that this cause does not send
 OTHER_CODE = 0.85  # it ended with a code that is unusual for this cause
 ANOTHER_PATTERN = 0.02  # each further pattern of the same rule
-LAST_FAILURE = 0.03  # the text belongs to the last chain of exceptions, or to what was printed after it
-BEFORE_FAILURE = 0.85  # it was printed before the last failure, which came of something else
-WENT_ON = 0.25  # training continued: whatever this was, it ended nothing
+LAST_FAILURE = 0.03  # the text is in the last chain of exceptions, or after it
+BEFORE_FAILURE = 0.85  # it was printed before the last failure, which had another cause
+WENT_ON = 0.25  # training continued: whatever this was, it was not fatal
 EXITED_WELL = 0.25  # exit code 0
-CLEAR_ENOUGH = 0.8  # a rule must be about as sure as the one it outranks
-LEFT = 0.7  # of the winner's confidence, for what it outranks
+CLEAR_ENOUGH = 0.8  # to outrank another rule, a rule must be about as confident
+LEFT = 0.7  # share of the winner's confidence that an outranked rule may keep
 
-_RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's, in front of what every rank prints
+_RANK = re.compile(r"^\[rank\d+\]: ?")  # torchrun's prefix for the output of each rank
 
 MOST_ATTEMPTS = 5
-"""How many earlier attempts are diagnosed too: each costs reading its log."""
+"""How many earlier attempts are diagnosed as well: each means reading its log."""
 STEP_TOLERANCE = 0.01
-"""Heartbeats come at most once a second, so the last one is a few steps behind the end."""
+"""Heartbeats come at most once a second, so the last one lags a few steps behind the end."""
 LEAST_TOLERANCE_STEPS = 3
 
-_CERTAIN = 0.6  # a signal names an ending by itself from here on: SIGABRT alone says nothing
+_CERTAIN = 0.6  # from this confidence on, a signal alone names an ending; SIGABRT alone says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A pattern that was found: its first and last place (index of the line, where the match ends in the text), and
-    whether it is a weak one."""
+    """A pattern that was found: its first and last match, each as (index of the line, end of the match in the text),
+    and whether the pattern is weak."""
 
     first: tuple[int, int]
     last: tuple[int, int]
@@ -78,10 +78,10 @@ class _Case:
 
 
 def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
-    """Return what may have ended the run, the most probable first; empty if nothing explains it.
+    """Return what may have ended the run, most probable first; empty if no rule explains it.
 
-    Causes and endings are ordered by confidence; symptoms follow, whatever their confidence. A rule that is outranked
-    by another one found stays listed, below it.
+    Causes and endings are sorted by confidence; symptoms follow, whatever theirs is. A rule that another finding
+    outranks stays listed, below that finding.
     """
     signal, code = ending(evidence)
     case = _Case(
@@ -139,7 +139,7 @@ def _weigh(rule: Rule, case: _Case) -> Finding | None:
 
 
 def _numbers(rule: Rule, text: SearchText) -> str:
-    """The numbers of the last failure of this kind; a group called ``bytes`` holds a count of them, without a unit."""
+    """Return the numbers of the last failure of this kind; a group named ``bytes`` is a plain count of bytes."""
     for pattern, words in rule.numbers:
         *_, last = (None, *compiled(pattern).finditer(text.text))
         if last is not None:
@@ -150,8 +150,8 @@ def _numbers(rule: Rule, text: SearchText) -> str:
 
 
 def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
-    """Whether running on the CPU avoids it: not if it ran there already or the rule's move there is of no use here, and
-    for some rules only if the program can be told to."""
+    """True if running on the CPU avoids the crash: not if it ran there already or if the rule's move to the CPU does
+    not help here, and for some rules only if the program offers a CPU option."""
     if rule.remedy.device == "cpu" and remedy.device != "cpu":
         return False
     told = remedy.device == "cpu" and "cpu_offered" in clues
@@ -160,7 +160,7 @@ def _cpu_helps(rule: Rule, remedy: Remedy, clues: Mapping[str, str]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _hinted(patterns: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Each with the longest text that every match of it holds: hardly any pattern of all rules occurs in a log."""
+    """Pair each pattern with the longest literal in every match of it, to skip most patterns without a search."""
     return tuple((pattern, max(literal_hints(pattern), key=len, default="")) for pattern in patterns)
 
 
@@ -186,7 +186,7 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
     confidence += min(len(hits) - 1, 3) * ANOTHER_PATTERN
     last_index = max(hit.last[0] for hit in hits)
     if rule.kind is not Kind.SYMPTOM:
-        # How well the ending fits: a Python exception exits with 1, an assertion in Metal with SIGABRT.
+        # How well the ending fits: a Python exception exits with 1, a Metal assertion with SIGABRT.
         if case.signal is not None and "requested" not in case.clues:
             confidence = confidence + AGREES if case.signal in rule.signals else confidence * OTHER_SIGNAL
         elif case.code is not None and case.code != 0:
@@ -204,8 +204,10 @@ def _confidence_from_text(rule: Rule, hits: list[_Hit], case: _Case) -> float:
 
 
 def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, ...]:
-    """The first and the last place of each pattern, strong patterns first, in the order of the log; what is printed
-    twice (by two ranks, or again by the launcher) is shown where it was printed first."""
+    """Return the first and last match of each pattern in log order, preferring strong patterns if there are too many.
+
+    A line printed twice (by two ranks, or again by the launcher) is shown only where it first appears.
+    """
     places: dict[int, int] = {}
     for hit in sorted(hits, key=lambda hit: hit.weak):
         for index, end in (hit.first, hit.last):
@@ -219,20 +221,20 @@ def _evidence_lines(hits: list[_Hit], text: SearchText) -> tuple[EvidenceLine, .
 
 
 def diagnose_run(directory: Path) -> tuple[Finding, ...]:
-    """Explain the newest attempt of a run, with what earlier attempts say about it."""
+    """Explain how the newest attempt of a run ended, and mention earlier attempts that ended alike."""
     return with_recurrence(diagnose(evidence_from_run_dir(directory)), directory)
 
 
 def diagnosis_of(snapshot: RunSnapshot) -> tuple[Finding, ...]:
-    """The same for a run that may not be ours."""
+    """Do the same for any run, even a foreign one."""
     return diagnose_run(snapshot.dir) if snapshot.is_ours else diagnose(evidence_of(snapshot))
 
 
 def with_recurrence(findings: tuple[Finding, ...], directory: Path) -> tuple[Finding, ...]:
-    """The findings; the cause of the first one begins with the earlier attempts that it also ended, at about the same
-    step.
+    """Return the findings, with the cause of the first preceded by the earlier attempts that it also ended at about the
+    same step.
 
-    Steps are those of the last heartbeats. If one is unknown, nothing is said.
+    Steps are those of the last heartbeats; attempts whose step is unknown are not compared.
     """
     run = RunDir(directory)
     newest = failed_attempt(run) if findings else None
@@ -260,14 +262,14 @@ def _last_step(evidence: Evidence) -> int | None:
 
 
 def supervisor_rules() -> list[dict[str, Any]]:
-    """Return ``id``, ``patterns``, ``signals``, ``codes`` and ``unless`` of each, to be tried in this order.
+    """Return ``id``, ``patterns``, ``signals``, ``codes`` and ``unless`` of each restart cause, in the order to try.
 
-    A rule holds when one of its patterns is found by ``re.search(pattern, tail)`` in the end of the
-    attempt's output (64 KiB is plenty; carriage returns turned into newlines, runs of blanks into one space), or when
-    the attempt ended by one of ``signals`` or with one of ``codes``. The patterns are plain ``re`` of Python 3.10
-    without unbounded repetition across lines. One of ``unless`` found anywhere speaks against it: these are the
-    patterns of what outranks it and is no restart cause, so that a crash has one name here and on the card. A stop
-    that was asked for has no cause: do not ask the rules then.
+    A rule applies if ``re.search`` finds one of its patterns in the end of the attempt's output (64 KiB is plenty;
+    carriage returns turned into newlines, runs of blanks into one space), or if the attempt ended with one of
+    ``signals`` or ``codes``. It does not apply if one of ``unless`` is found anywhere: these are the patterns of rules
+    that outrank it and are no restart cause, so that a crash has the same name here as in the full diagnosis. The
+    patterns are plain ``re`` syntax of Python 3.10, without unbounded repetition across lines. Do not apply the rules
+    to a stop that was requested.
     """
     return [
         {

@@ -1,7 +1,7 @@
-"""The evidence of an ending, from a log file or a run's directory, and the named clues that rules refer to.
+"""The evidence of how a run ended, from a log file or run directory, and the named clues that rules refer to.
 
-A log may be a gigabyte long. It is read once in large blocks, to count its lines and to find the first traceback; only
-some hundred kilobytes of it (its beginning, that traceback, its last lines) are ever decoded.
+A log may be a gigabyte long. It is read once in large blocks to count its lines and find the first traceback; only a
+few hundred kilobytes (its beginning, that traceback, its last lines) are ever decoded.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..telemetry.history import machine_memory_used, memory_growth
 from .log_text import screen_lines
 from .model import Evidence, HeartbeatEvidence, LogLine
 
-HEAD_BYTES = 48 << 10  # settings, versions and warnings of the start
+HEAD_BYTES = 48 << 10  # settings, versions and warnings at startup
 TAIL_BYTES = 256 << 10
 TRACEBACK_BYTES = 64 << 10
 BLOCK_BYTES = 1 << 20
 FIRST_ERROR = b"Traceback (most recent call last)"
 NEAR_LIMIT, PLENTIFUL = 0.9, 0.75
-"""Shares of the memory that are used up, or leave enough."""
-GROWING_BYTES_PER_SECOND = 1 << 20  # a leak worth the name: 3.6 GB in an hour
+"""Shares of memory in use: from the first on, it was nearly full; below the second, there was plenty."""
+GROWING_BYTES_PER_SECOND = 1 << 20  # slower growth is not called a leak; this is 3.6 GiB an hour
 _NOT_FOUND = re.compile(r"ModuleNotFoundError: No module named '(\w{1,200})")
 _LEVELS_UP = 3
 _MACOS_NAMES = {10: "SIGBUS", 7: "SIGEMT"}
@@ -43,7 +43,7 @@ def evidence_from_log(path: Path) -> Evidence:
 
 
 def evidence_of(snapshot: RunSnapshot) -> Evidence:
-    """What is known about the end of a run; if it is not ours, its output and exit code."""
+    """Return what is known about the end of a run; for a foreign run, its output and exit code."""
     if snapshot.is_ours:
         return evidence_from_run_dir(snapshot.dir)
     printed = snapshot.output
@@ -52,10 +52,9 @@ def evidence_of(snapshot: RunSnapshot) -> Evidence:
 
 
 def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evidence:
-    """Return what a run directory says about the end of an attempt, by default the newest; missing and torn files are
-    unknown.
+    """Return what a run directory says about the end of an attempt, by default the newest that was not a rehearsal.
 
-    A run without any attempt, or one that has not ended, gives evidence without signal and exit code.
+    Missing or torn files count as unknown. Without an attempt that has ended, there is no signal or exit code.
     """
     run = RunDir(directory)
     number = attempt if attempt is not None else failed_attempt(run)
@@ -89,7 +88,7 @@ def evidence_from_run_dir(directory: Path, *, attempt: int | None = None) -> Evi
 
 
 def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
-    """What the supervisor found in the system's log after it had recorded the end."""
+    """Yield the memory kills that the supervisor found in the system log after recording the end."""
     for line in (_unless_torn(lambda: storage.read_text(run.events)) or "").splitlines():
         if '"memory_kill"' in line:
             with contextlib.suppress(UnreadableRecord):
@@ -99,7 +98,7 @@ def _noted_kills(run: RunDir, attempt: int) -> Iterator[str]:
 
 
 def failed_attempt(run: RunDir) -> int | None:
-    """The newest attempt, rehearsals of a remedy aside; None for a run without any."""
+    """Return the number of the newest attempt that is not the rehearsal of a remedy; None if there is none."""
     numbers = run.attempt_numbers()
     launches = (
         (number, storage.read_or_none(records.LaunchRecord, run.attempt(number).launch)) for number in numbers[::-1]
@@ -108,8 +107,11 @@ def failed_attempt(run: RunDir) -> int | None:
 
 
 def missing_of_project(lines: Sequence[LogLine], argv: Sequence[str], cwd: Path) -> tuple[str, str] | None:
-    """The last module that Python did not find, and the folder that has it: where the program was started, or beside or
-    above its script, as far as the project reaches. None if none is missing, or it is in none of these folders."""
+    """Return the last module that Python did not find, and the project folder that contains it.
+
+    Searches the working directory, the script's folder and their parents within the project. None if no module is
+    missing, or none of these folders contains it.
+    """
     names = (match for line in reversed(lines) if (match := _NOT_FOUND.search(line.text)))
     if (last := next(names, None)) is None:
         return None
@@ -150,26 +152,26 @@ def _heartbeat(path: Path, launched_device: str | None) -> HeartbeatEvidence:
 
 
 def log_lines(path: Path) -> tuple[LogLine, ...]:
-    """Return the screen lines of the parts of a log that matter, in order; numbered as in an editor, from 1."""
+    """Return the screen lines of the parts of a log that matter, in order, numbered from 1 as in an editor."""
     with storage.open_file(path) as file:
         lines: list[LogLine] = []
         for start, end, first_number in _pieces(file, file.seek(0, 2)):
             file.seek(start)
             text = file.read(end - start).decode("utf-8", errors="replace")
-            # Not splitlines(): it also breaks at characters that no editor counts as a line.
+            # Not splitlines(): it also splits at characters that no editor counts as a line break.
             lines += screen_lines(text.split("\n"), first_number)
     return tuple(lines)
 
 
 def _pieces(file: BinaryIO, size: int) -> list[tuple[int, int, int]]:
-    """Start and end of each part that matters, and the number of the line it begins with."""
+    """Return (start, end, number of its first line) for each part that matters."""
     if size <= HEAD_BYTES + TRACEBACK_BYTES + TAIL_BYTES:
         return [(0, size, 1)]
     tail_start = size - TAIL_BYTES
     newlines = position = 0
     first_error = None
     file.seek(0)
-    # A marker cut in two by the end of a block is missed: at most a handled exception, since the tail is read whole.
+    # A marker split between two blocks is missed. That costs at most a handled exception: the tail is read whole.
     while position < tail_start:
         position = file.seek(min(after_hole(file.fileno(), position, size), tail_start))
         if not (block := file.read(min(BLOCK_BYTES, tail_start - position))):
@@ -185,7 +187,7 @@ def _pieces(file: BinaryIO, size: int) -> list[tuple[int, int, int]]:
 
 
 def ending(evidence: Evidence) -> tuple[int | None, int | None]:
-    """Return ``(signal, exit code)``; a shell's 128+n and subprocess's -n are the signal n."""
+    """Return ``(signal, exit code)``; a shell's 128+n and subprocess's -n count as signal n."""
     number, code = evidence.signal, evidence.exit_code
     if number is None and code is not None:
         if -65 < code < 0:
@@ -196,7 +198,7 @@ def ending(evidence: Evidence) -> tuple[int | None, int | None]:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal; numbers that differ between systems keep the name macOS gives them."""
+    """Return the name of a signal; numbers that differ between systems get their macOS name."""
     if number in _MACOS_NAMES:
         return _MACOS_NAMES[number]
     try:
@@ -206,7 +208,7 @@ def signal_name(number: int) -> str:
 
 
 def clues_of(evidence: Evidence) -> Mapping[str, str]:
-    """Return every clue that holds, with the words that show it as evidence.
+    """Return every clue that holds, with the text to show as evidence.
 
     ``signal:N``, ``code:N``, ``requested``, ``device:mps|cuda|cpu``, ``precision:bf16|fp16|fp32``, ``phase:train|...``,
     ``never_stepped``, ``nonfinite_loss``, ``memory_near_limit``, ``memory_growing``, ``memory_event``,

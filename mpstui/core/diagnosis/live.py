@@ -1,7 +1,7 @@
-"""Warnings about a training that still runs, from its curves, its pace and its memory.
+"""Warnings about a training that is still running, from its curves, pace and memory.
 
-The pace is the best sign of throttling that there is: macOS has reported a nominal thermal level and full clock while
-the GPU ran at a third of it (feedback-assistant/reports#830), but steps per second cannot hide that.
+The pace is the best available sign of throttling: macOS has reported a nominal thermal level and full clock while the
+GPU ran at a third of it (feedback-assistant/reports#830), but steps per second reveal it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ..telemetry.headroom import LIMIT_WORDS, Headroom
 from ..telemetry.model import Stretch
 
 Points = Sequence[tuple[float, float]]
-"""Steps in ascending order, and a value at each."""
+"""(step, value) pairs, in ascending order of step."""
 
 SAMPLE_SECONDS = 5.0
-PLATEAU_POINTS = 200  # fewer are a beginning; half of them must be constant
-PLATEAU_RANGE = 0.001  # of the loss: batches alone differ by more, in every network that answers to its input
+PLATEAU_POINTS = 200  # fewer are too early to judge; at least half as many must be constant
+PLATEAU_RANGE = 0.001  # of the loss: in any network that responds to its input, batches alone differ by more
 GRADIENT_POINTS = 50
-GRADIENT_FACTOR = 20.0  # clipping and warm-up move a norm by a few times, not by twenty
+GRADIENT_FACTOR = 20.0  # clipping and warm-up change a norm by a small factor, not by twenty
 MEMORY_HORIZON_SECONDS = 3600.0
-# A first step compiles and fills caches; a block of medians hides a slow checkpoint or validation.
+# The first steps compile and fill caches; the median of a block hides a slow checkpoint or validation.
 WARM_UP_POINTS = 3
 BLOCK_POINTS = 10
 SLOW_RATIO = 0.8
 _LEAST_RATIO = 0.01
-"""Told as such below: its digits mean nothing."""
-# A step that takes this many times the usual held a pause, a night's sleep or an evaluation: that is no slowness.
+"""Below this, ``under 0.01x`` is shown: the digits would mean nothing."""
+# A step that takes this many times the median contained a pause, system sleep or an evaluation: not a slowdown.
 GAP_TIMES = 8.0
 MOST_SAMPLES = 720
 _GRADIENT_NAMES = ("grad_norm", "gradient_norm", "grad/norm", "train/grad_norm", "gnorm")
@@ -41,14 +41,14 @@ _GRADIENT_NAMES = ("grad_norm", "gradient_norm", "grad/norm", "train/grad_norm",
 
 @dataclass(frozen=True, slots=True)
 class LiveWarning:
-    """Something that is going wrong right now."""
+    """One thing that is going wrong right now."""
 
     id: str
     sentence: str
 
 
 class LiveWatch:
-    """Judges the snapshots of one run at a time, and remembers its pace."""
+    """Judges the snapshots of one run at a time and remembers its pace."""
 
     def __init__(self) -> None:
         self._pace = RunPace()
@@ -62,10 +62,10 @@ class LiveWatch:
         return self._pace.slow
 
     def poll(self, snapshot: RunSnapshot, headroom: Headroom | None = None) -> tuple[LiveWarning, ...]:
-        """What is going wrong right now, the gravest first; nothing for a run that has ended or is paused.
+        """Return what is going wrong right now, most serious first; nothing for a run that has ended or is paused.
 
         Args:
-            headroom: what telemetry knows of its memory.
+            headroom: what telemetry knows about its memory.
         """
         slow = slow_words(self._pace.poll(snapshot), snapshot.seen)
         if not snapshot.state.active or snapshot.is_frozen:
@@ -90,7 +90,7 @@ class LiveWatch:
 
 
 def curve_warnings(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
-    """Return what the loss and the gradient norm of a snapshot show, the gravest first."""
+    """Return warnings about the loss and the gradient norm of a snapshot, most serious first."""
     loss, numbers = snapshot.train_loss, snapshot.numbers
     values = list(_points(loss))
     extremes = list(zip(loss.low, loss.high, strict=False)) if loss is not None and values else []
@@ -104,13 +104,13 @@ def curve_warnings(snapshot: RunSnapshot) -> tuple[LiveWarning, ...]:
 
 
 def _points(view: SeriesView | None) -> Points:
-    """The columns of a curve as points; only over what counts on, since the warnings name one."""
+    """Return the columns of a curve as points; none if x is not a count such as steps, since warnings quote it."""
     counts = view is not None and view.axis in ("step", "sample", "point")
     return tuple(zip(view.x, view.mean, strict=False)) if view is not None and counts else ()
 
 
 def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
-    """Warn if memory will reach a limit within the hour at the rate it grows."""
+    """Warn if memory, at its current growth, will reach a limit within the hour."""
     if headroom is None or headroom.seconds_to_limit is None or headroom.soonest is None:
         return None
     seconds, growth = headroom.seconds_to_limit, headroom.growth_bytes_per_second or 0.0
@@ -121,7 +121,7 @@ def memory_running_out(headroom: Headroom | None) -> LiveWarning | None:
 
 
 def nonfinite(loss: Points, unit: str = "step") -> LiveWarning | None:
-    """Warn if the newest loss is NaN or infinite, and say since when without a break."""
+    """Warn if the newest loss is NaN or infinite, naming the x since which it has been without a break."""
     since = None
     for step, value in reversed(loss):
         if math.isfinite(value):
@@ -135,11 +135,11 @@ def nonfinite(loss: Points, unit: str = "step") -> LiveWarning | None:
 def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarning | None:
     """Warn if the loss is constant: dead units, a learning rate of zero, a model that only predicts class frequencies.
 
-    Not for a loss that has converged (it keeps its noise), for one printed with too few digits to tell, or for one that
-    does not fall but is as noisy as ever.
+    Does not warn about a loss that has converged or stopped falling but is still noisy, nor about one printed with too
+    few digits to tell.
 
     Args:
-        extremes: lowest and highest value behind each point of ``loss``, where these are means of many.
+        extremes: lowest and highest value behind each point of ``loss``, if these are means of several.
         unit: what x counts.
     """
     ranges = extremes if len(extremes) == len(loss) else [(value, value) for _, value in loss]
@@ -152,7 +152,7 @@ def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarn
     while start and max(high, known[start - 1][2]) - min(low, known[start - 1][1]) <= allowed:
         start -= 1
         low, high = min(low, known[start][1]), max(high, known[start][2])
-    # With how many digits it was printed: the smallest difference between two values from before.
+    # The resolution at which it was printed: the smallest difference between two earlier values.
     before = sorted({value for _, *ends in known[:start] for value in ends})
     resolution = min((after - earlier for earlier, after in pairwise(before)), default=0.0)
     if len(known) - start < PLATEAU_POINTS // 2 or resolution > allowed:
@@ -163,7 +163,7 @@ def plateau(loss: Points, extremes: Points = (), unit: str = "step") -> LiveWarn
 
 
 def exploding_gradient(norm: Points) -> LiveWarning | None:
-    """Warn if the newest gradient norm is not finite, or many times the median of those before it."""
+    """Warn if the newest gradient norm is not finite, or many times the median of the norms before it."""
     if not norm:
         return None
     x, newest = norm[-1]
@@ -177,9 +177,9 @@ def exploding_gradient(norm: Points) -> LiveWarning | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The current speed and the best one the run has sustained, both in steps per second.
+    """The current speed and the best speed the run has sustained, both in steps per second.
 
-    ``slow_since`` is the time of the first point of the current slow stretch, None while it is not slow.
+    ``slow_since`` is the time of the first point of the current slow stretch; None if it is not slow.
     """
 
     current: float
@@ -189,12 +189,12 @@ class Pace:
 
     @property
     def is_slow(self) -> bool:
-        """Whether the speed is below four fifths of what was sustained before."""
+        """True if the speed is below ``SLOW_RATIO`` of the best sustained speed."""
         return self.slow_since is not None
 
 
 class RunPace:
-    """Whether a run trains slower than before, judged by its curve and by its speed while its screen is open."""
+    """Judges whether a run trains slower than before, by its curve and by its speed while its screen is open."""
 
     def __init__(self) -> None:
         self._attempt: int | None = None
@@ -207,7 +207,7 @@ class RunPace:
         """Steps in which it was slower, from the newest snapshot's curve."""
 
     def poll(self, snapshot: RunSnapshot) -> Pace | None:
-        """The current pace; None while it is not training, and until there is enough to compare."""
+        """Return the current pace; None if it is not training, or until there is enough to compare."""
         if snapshot.train_loss is not self._curve and abs(snapshot.seen - self._curve_read) >= SAMPLE_SECONDS:
             self._curve_read = snapshot.seen
             self._read_curve(snapshot.train_loss)
@@ -229,21 +229,21 @@ class RunPace:
         known = curve is not None and curve.axis == "step" and curve.complete
         pieces = speeds(curve.x, curve.times) if known and curve is not None else []
         self.slow = slow_stretches(pieces)
-        # An earlier attempt is no yardstick: it may have run on another device.
+        # Do not compare with earlier attempts: they may have run on another device.
         since = max(curve.attempt_marks, default=-math.inf) if curve is not None else 0.0
         self._past = judge_pace([(time, speed) for step, time, speed in pieces if step > since])
 
 
 def judge_pace(points: Sequence[tuple[float, float]]) -> Pace | None:
-    """Judge steps per second over ``points`` (time, steps per second) of one phase, in order of time.
+    """Judge the pace from ``points`` (time, steps per second) of one phase, in order of time.
 
-    The yardstick is the best median of any block of ten points: a median over all would sink with a long slowdown and
-    call it normal. None before there are two blocks to compare.
+    The reference is the best median of any block of ten points: a median over all points would sink during a long
+    slowdown and make it look normal. None until there are two blocks to compare.
     """
     steady = points[WARM_UP_POINTS:]
     if len(steady) < 2 * BLOCK_POINTS:
         return None
-    # Whole blocks counted from the newest point, the oldest first.
+    # Whole blocks, aligned to the newest point, oldest first.
     ends = range(len(steady), BLOCK_POINTS - 1, -BLOCK_POINTS)
     blocks = [steady[end - BLOCK_POINTS : end] for end in ends][::-1]
     medians = [median(speed for _, speed in block) for block in blocks]
@@ -256,7 +256,7 @@ def judge_pace(points: Sequence[tuple[float, float]]) -> Pace | None:
 
 
 def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, float, float]]:
-    """(step, time, steps per second) between neighbouring points of a curve; gaps and steps back are left out."""
+    """Return (step, time, steps per second) between neighbouring points of a curve, without gaps and backward steps."""
     pieces = [
         (step, time, (time - before_time) / (step - before_step))
         for before_step, before_time, step, time in zip(steps, times, steps[1:], times[1:], strict=False)
@@ -269,9 +269,9 @@ def speeds(steps: Sequence[float], times: Sequence[float]) -> list[tuple[float, 
 
 
 def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretch, ...]:
-    """Where ``pieces`` (see :func:`speeds`) were slower than the best block before them, as stretches of steps.
+    """Return the stretches of steps where ``pieces`` (see :func:`speeds`) were slower than the best block before them.
 
-    Only earlier blocks count: a training that becomes faster later was not slow before.
+    Only earlier blocks count: speeding up later does not make the beginning slow.
     """
     steady = pieces[WARM_UP_POINTS:]
     best, found = 0.0, list[Stretch]()
@@ -288,7 +288,7 @@ def slow_stretches(pieces: Sequence[tuple[float, float, float]]) -> tuple[Stretc
 
 
 def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
-    """Which of two to believe: the pace seen while the run's screen was open, or that of its curve.
+    """Choose between the pace seen while the run's screen was open and the pace of its curve.
 
     The curve reaches back to the beginning but is coarse; the live pace shows a recovery at once.
     """
@@ -302,7 +302,7 @@ def present_pace(live: Pace | None, past: Pace | None) -> Pace | None:
 
 
 def slow_words(found: Pace | None, now: float) -> str:
-    """``0.7x of its median speed for 4 min``, ``under 0.01x ...``; empty while it is not slow."""
+    """Return ``0.7x of its median speed for 4 min``, ``under 0.01x ...``; empty if it is not slow."""
     if found is None or found.slow_since is None:
         return ""
     minutes = max(1, round((now - found.slow_since) / 60))

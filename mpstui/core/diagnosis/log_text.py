@@ -1,5 +1,5 @@
-"""Log text made searchable (controls gone, bars split, whitespace collapsed, line numbers kept), and what a log says by
-itself: where training went on, where the last failure begins, its last exception."""
+"""Log text made searchable (no control characters, redraws split, whitespace collapsed, line numbers kept), and what a
+log shows by itself: where training continued, where the last failure begins, its last exception."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...wire.jobs import CANCEL
 from ..formats.console import strip_controls
 from .model import Evidence, EvidenceLine, Finding, Kind, LogLine
 
-EVIDENCE_WIDTH = 300  # characters of a line that are worth showing
+EVIDENCE_WIDTH = 300  # characters of a line that are shown
 _WARNING = re.compile(
     r"\b(?:[A-Z]\w{0,40}Warning|[Ww]arning): |\bWARN(?:ING)?\b"
     r"|^(?:\[rank\d{1,9}\]: ?)?(?:W\d{4} \d\d:\d\d:\d\d|\[W(?:\d{4})? )"
-    r"|\b(?:PASSED|SKIPPED|XFAIL)\b",  # a test that wants the error it names
+    r"|\b(?:PASSED|SKIPPED|XFAIL)\b",  # a test that expects the error it names
     re.MULTILINE,
 )
 _HANDLED = re.compile(
@@ -28,25 +28,25 @@ _HANDLED = re.compile(
     r"|(?-i:\b(?:PASSED|SKIPPED|XFAIL)\b)",
     re.IGNORECASE,
 )
-"""Matches, after a message, what the program did about it: then it continued."""
+"""Matches what follows a message if the program dealt with it and continued: ``; retrying``."""
 _SETTING = re.compile(
     r"""(?:^|[{(\[,] ?)['"]?(?P<key>[A-Za-z_][\w.-]{0,60})['"]? ?[:=] ?\[?(?:(['"])[^'"]{0,200}\2, ?){0,20}"""
     r"""(?P<quote>['"])(?:(?!(?P=quote)).){0,200}$"""
 )
-"""Matches what precedes a message in quotes after a key, as in a dump of settings."""
+"""Matches the text before a message that is the quoted value of a key, as in a dump of settings."""
 _OF_ERRORS = re.compile(
     r"(?-i:\w{0,80}(?:Error|Exception|Warning))|(?:last_|the_)?(?:err\w{0,20}|exc\w{0,20}|fail\w{0,20}|warn\w{0,20}|messages?|msg"
     r"|reason|cause|details?|text|status|event|log|line|output|std(?:err|out)|traceback|what|description)",
     re.IGNORECASE,
 )
-"""Keys whose values tell what happened."""
+"""Keys whose values report what happened."""
 _LOSS = re.compile(
     r"(?<!best )(?<!min )\b(?P<name>(?!\w{0,40}(?:best|min))\w{0,40}loss\w{0,40})\b(?! scal)\W{0,4}(?:[=:]\W{0,3})?"
     r"(?:tensor\()?[-+]?(?P<value>nan|inf|\d(?!\d{0,12}: {0,4}(?:nan|inf)))",
     re.IGNORECASE,
 )
 _FRAME = "│┃|╭╰╮╯─━ "  # what rich draws around a traceback
-SURVIVED_AFTER = 5  # lines of training after a message that show it was not the end
+SURVIVED_AFTER = 5  # this many progress lines after a message show that it was not fatal
 CHAIN_REACH = 400  # lines that a chain of tracebacks may span
 
 _PROGRESS = re.compile(
@@ -58,34 +58,34 @@ _PROGRESS = re.compile(
     re.IGNORECASE,
 )
 RANK_PREFIX = r"\[[\w/:., -]{1,60}\]:? ?"
-"""What torchrun writes before each line of a rank."""
+"""What torchrun prints before each line of a rank."""
 _EXCEPTION = re.compile(
     rf"^(?:{RANK_PREFIX})?[A-Za-z_][\w.]{{0,120}}(?:Error|Exception|Interrupt|Exit|NotFound)\b ?(?::|$)"
 )
 _NAMED_BY_PATH = re.compile(rf"^(?:{RANK_PREFIX})?[a-z_]\w{{0,60}}(?:\.\w{{1,60}}){{0,9}}\.[A-Z]\w{{1,60}}(?::|$)")
-"""Other exceptions (``http.client.IncompleteRead``, ``pyarrow.lib.ArrowInvalid``): they count where one of
-the three lines above (code, what is underlined in it) is a stack frame."""
+"""Other exceptions (``http.client.IncompleteRead``, ``pyarrow.lib.ArrowInvalid``): they count if one of the three
+lines above is a stack frame (in between come its code and the underlining)."""
 _OF_LAUNCHERS = re.compile(r"\b(?:CalledProcessError|ChildFailedError|ProcessRaisedException|ProcessExitedException)\b")
-"""What accelerate, torchrun and ``subprocess.run(check=True)`` raise because the script they started failed."""
+"""What accelerate, torchrun and ``subprocess.run(check=True)`` raise when the script they started has failed."""
 _STACK_FRAME = re.compile(
     rf"(?:{RANK_PREFIX})?(?:File \"(?P<file>[^\"]+)\", line (?P<line>\d+)(?:,? in (?P<function>\S+)|$)"
     r"|(?P<boxed>\S+\.py):(?P<at>\d+) in (?P<method>\S+))"
 )
-"""What Python could not read is named without a function."""
+"""The function is missing from the frame of a ``SyntaxError``: that file never ran."""
 _NATIVE = re.compile(rf"^(?:{RANK_PREFIX})?Fatal Python error: ")
-"""``faulthandler``, which then shows the stacks, the innermost frame first."""
+"""Printed by ``faulthandler`` before the stacks, whose innermost frame comes first."""
 _OF_LIBRARIES = re.compile(r"[/\\](?:site|dist)-packages[/\\]|/lib(?:64)?/python\d|/mpstui/agent/|^<|\.framework/")
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
-_SUMMARIES = ("wandb:", "swanlab:")  # these print the last metrics once more after a crash
+_SUMMARIES = ("wandb:", "swanlab:")  # these repeat the last metrics after a crash
 
 
 def clean(text: str) -> str:
-    """Return one line without escape sequences, control characters, table frames and repeated whitespace."""
+    """Return one line without escape sequences, control characters, box drawing and repeated whitespace."""
     return " ".join(strip_controls(text).split()).strip(_FRAME)
 
 
 def screen_lines(raw_lines: Iterable[str], first_number: int = 1) -> Iterator[LogLine]:
-    """Yield the non-empty screen lines of newline-separated text; a redrawn bar gives one for each redraw."""
+    """Yield the non-empty screen lines of raw lines; each redraw of a progress bar counts as one."""
     for number, raw in enumerate(raw_lines, first_number):
         for piece in raw.split("\r"):
             text = clean(piece)
@@ -94,7 +94,7 @@ def screen_lines(raw_lines: Iterable[str], first_number: int = 1) -> Iterator[Lo
 
 
 class SearchText:
-    """All lines as one string, so that a message wrapped over several lines is found, and the way back to the line."""
+    """All lines as one string, so that wrapped messages are found, with a mapping from offsets back to lines."""
 
     def __init__(self, lines: tuple[LogLine, ...]) -> None:
         self.lines = lines
@@ -108,23 +108,23 @@ class SearchText:
         return min(bisect_right(self._starts, offset) - 1, len(self.lines) - 1)
 
     def in_warning(self, offset: int) -> bool:
-        """Whether ``offset`` is in a mere warning: after the word that makes its line one (Python's, a logger's, a
-        compiler's), before words that say what was done about it, or in an exception that Python ignored."""
+        """True if ``offset`` is in a mere warning: after a word that marks its line as one (by Python, a logger or a
+        compiler), before words that say what was done about it, or in an exception that Python ignored."""
         index = self.line_index(offset)
         if index in self._ignored or _WARNING.search(self.text, self._starts[index], offset) is not None:
             return True
         return _HANDLED.search(self.text, offset, self._starts[index] + len(self.lines[index].text)) is not None
 
     def in_setting(self, offset: int) -> bool:
-        """Whether ``offset`` lies in a quoted value of a setting: a message that a program was told to look for."""
+        """True if ``offset`` is in the quoted value of a setting, such as a message that a program should look for."""
         start = self._starts[self.line_index(offset)]
         found = _SETTING.search(self.text[max(start, offset - 400) : offset])
         return found is not None and _OF_ERRORS.fullmatch(found["key"]) is None
 
     def excerpt(self, index: int, end: int) -> str:
-        """Return the line at ``index``; if it is very long, only the part around ``end``, where the match ends.
+        """Return the line at ``index``, or if it is very long the part around ``end``, where the match ends.
 
-        The match may begin with a long path, and what is wrong follows it.
+        Not around its start: the match may begin with a long path, and what is wrong comes after it.
         """
         text = self.lines[index].text
         if len(text) <= EVIDENCE_WIDTH:
@@ -136,25 +136,25 @@ class SearchText:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a rule's pattern: case does not matter and a space matches a line break too."""
+    """Compile a rule's pattern, ignoring case; a space also matches a line break."""
     return re.compile(portable(pattern), re.IGNORECASE)
 
 
 def portable(pattern: str) -> str:
-    """Return ``pattern`` as plain ``re`` syntax, in which a space matches a line break too."""
+    """Return ``pattern`` in plain ``re`` syntax, with each space also matching a line break."""
     return pattern.replace(" ", r"[ \n]")
 
 
-# One item of a pattern that is a single character (group 1: an escaped one) or a class of them.
+# An escape (group 1: the character, if it is a literal one) or a character class.
 _ESCAPE_OR_CLASS = re.compile(r"\\([^A-Za-z0-9])|\\[A-Za-z0-9]|\[\]?(?:\\.|[^\]\\])*\]")
-_PRIVATE_USE = 0xE000  # where an escaped character stands meanwhile, lest it be read as syntax
+_PRIVATE_USE = 0xE000  # escaped characters are moved here meanwhile, lest they be read as syntax
 
 
 @lru_cache(maxsize=1024)
 def literal_hints(pattern: str) -> tuple[str, ...]:
-    """Return lower-case strings that every match of ``pattern`` holds; none when none is sure.
+    """Return lower-case strings that every match of ``pattern`` contains; empty if none is certain.
 
-    ``hint in text`` is some hundred times faster than a search, and hardly any of the patterns occurs in a log.
+    ``hint in text`` is about a hundred times faster than a search, and hardly any pattern occurs in a given log.
     """
     text = _ESCAPE_OR_CLASS.sub(lambda item: chr(_PRIVATE_USE + ord(item[1])) if item[1] else "\0", pattern)
     while "(" in text:
@@ -169,18 +169,18 @@ def literal_hints(pattern: str) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class LogTimeline:
     """``progress`` holds the indices of lines that report training; ``failure_start`` is the index of the first
-    exception of the last chain of exceptions, ``None`` when there is no exception."""
+    exception in the last chain of exceptions, None if there is none."""
 
     progress: tuple[int, ...]
     failure_start: int | None
 
     def went_on_after(self, index: int) -> bool:
-        """Whether training visibly continued after line ``index``."""
+        """True if training visibly continued after line ``index``."""
         return len(self.progress) >= SURVIVED_AFTER and self.progress[-SURVIVED_AFTER] > index
 
 
 def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
-    """Return where training went on in a log, and where its last failure begins."""
+    """Return which lines of a log report training, and where its last failure begins."""
     progress = tuple(
         index
         for index, line in enumerate(lines)
@@ -197,8 +197,8 @@ def timeline_of(lines: tuple[LogLine, ...]) -> LogTimeline:
 
 
 def is_a_number_again(lines: tuple[LogLine, ...], index: int) -> bool:
-    """Whether the loss that is NaN or infinite in line ``index`` is a number later: the one named there, or any loss if
-    none is named."""
+    """True if the loss that is NaN or infinite in line ``index`` is finite again later: the loss named there, or any
+    loss if none is named."""
     lost = {found["name"].lower() for found in _LOSS.finditer(lines[index].text) if not found["value"].isdigit()}
     return any(
         found["value"].isdigit() and (not lost or found["name"].lower() in lost)
@@ -209,7 +209,7 @@ def is_a_number_again(lines: tuple[LogLine, ...], index: int) -> bool:
 
 
 def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
-    """Indices of the exceptions; a launcher's own, about the end of its script, counts only if that shows none."""
+    """Return the indices of exceptions; a launcher's own, about its failed script, counts only if there is no other."""
     ignored = ignored_lines(lines)
     found: list[int] = []
     for index, line in enumerate(lines):
@@ -223,7 +223,7 @@ def _exceptions(lines: tuple[LogLine, ...]) -> list[int]:
 
 
 def ignored_lines(lines: tuple[LogLine, ...]) -> frozenset[int]:
-    """Indices of the lines about exceptions that Python ignored, such as those of destructors when it exits."""
+    """Return the indices of lines about exceptions that Python ignored, such as those in destructors at exit."""
     found: set[int] = set()
     for start, line in enumerate(lines):
         if not line.text.startswith("Exception ignored in"):
@@ -236,11 +236,11 @@ def ignored_lines(lines: tuple[LogLine, ...]) -> frozenset[int]:
 
 
 def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
-    """Return the last exception that a log names, unless training visibly continued after it. It explains nothing by
-    itself, but is all there is to say if no rule fits.
+    """Return the last exception that a log names, unless training visibly continued after it.
 
-    If a launcher reports that its script failed, the script's own exception is returned. One without a message (a bare
-    ``AssertionError``) is followed by the line of code that raised it.
+    It explains nothing by itself, but it is all there is to show if no rule applies. If a launcher reports that its
+    script failed, the script's own exception is returned. The line of code that raised it is appended to an exception
+    without a message (a bare ``AssertionError``).
     """
     found = _exceptions(lines)
     if not found or timeline_of(lines).went_on_after(found[-1]):
@@ -253,7 +253,7 @@ def last_exception(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
 
 
 def _direct_cause(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
-    """The exception that the last one was raised from (``raise ... from error``); it often says more."""
+    """Return the exception that the last one was raised from (``raise ... from error``), which often says more."""
     found = _exceptions(lines)
     for index in range(found[-1], max(-1, found[-1] - CHAIN_REACH), -1):
         if _CHAIN[1] in lines[index].text:
@@ -265,7 +265,7 @@ def _direct_cause(lines: tuple[LogLine, ...]) -> EvidenceLine | None:
 
 
 def evidence_at(lines: tuple[LogLine, ...], index: int, text: str) -> EvidenceLine:
-    """A line of the log, with the place in the code where the exception or the native crash of it was raised."""
+    """Return a line of the log; if it names an exception or native crash, with the place in the code that raised it."""
     tells = _EXCEPTION.match(lines[index].text) or _NATIVE.match(lines[index].text)
     return _evidence(lines[index].number, text, _raised_at(lines, index) if tells else None)
 
@@ -287,7 +287,7 @@ class _Frame(NamedTuple):
 
 
 def _raised_at(lines: tuple[LogLine, ...], index: int) -> _Frame | None:
-    """The innermost frame of a traceback that is the user's, else its last; of a native crash they follow its line."""
+    """Return the innermost frame in the user's code, else the innermost; a native crash's frames follow its line."""
     if _NATIVE.match(lines[index].text):
         ahead = range(index + 1, min(len(lines), index + CHAIN_REACH))
         stack = (place + 1 for place in ahead if lines[place].text.startswith("Current thread "))
@@ -310,9 +310,9 @@ def _frame(match: re.Match[str], lines: tuple[LogLine, ...], place: int, index: 
 
 
 def unexplained(findings: Sequence[Finding], evidence: Evidence) -> str | None:
-    """Return the sentence for an end that no rule explains; ``None`` if a cause or an ending was found.
+    """Return a sentence for an end that no rule explains; None if a cause or an ending was found.
 
-    It quotes the last exception of the log, or else its last line: not the cause, but the first thing to read.
+    It quotes the log's last exception, or else its last line: not the cause, but the first thing to read.
     """
     if any(finding.kind is not Kind.SYMPTOM for finding in findings):
         return None

@@ -1,4 +1,4 @@
-"""What goes into a diagnosis and what comes out of it, as frozen values."""
+"""The input and output of a diagnosis, as frozen values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal
 
 _RAISES = re.compile(r"\s{0,200}+(?:\[[^\s\]]{1,40}\]:?\s{0,200}+)?raise\b")
-"""Matches the start of a line, also after the prefix that torchrun puts before each line of a rank."""
+"""Matches a ``raise`` at the start of a line, or after the prefix that torchrun puts before each line of a rank."""
 
 
 class Kind(Enum):
@@ -34,9 +34,9 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatEvidence:
-    """What the newest heartbeat, and the telemetry up to it, say about the end. ``None`` is unknown.
+    """What the newest heartbeat, and the telemetry up to it, say about the end. None means unknown.
 
-    ``memory_ratio`` is memory in use over its limit, ``memory_slope_bytes_per_second`` its growth at the end.
+    ``memory_ratio`` is memory in use divided by its limit, ``memory_slope_bytes_per_second`` its growth at the end.
     """
 
     phase: str | None = None
@@ -53,10 +53,10 @@ class Evidence:
     """Everything known about the end of one attempt; what is unknown stays at its default.
 
     ``signal`` and ``exit_code`` are those of the training itself; a code above 128 or below 0 is read as a signal.
-    ``requested_by`` names who asked for the end, and ``action`` for what: then a signal explains nothing.
-    ``environment`` is what the launcher set, ``memory_events`` the system's own words about memory kills (memorystatus
-    log lines, JetsamEvent reports), ``no_memory_kill`` its word that there was none; ``offers_cpu``: its program can be
-    told to use the CPU.
+    ``requested_by`` says who requested the end, and ``action`` what was requested: a signal then explains nothing.
+    ``environment`` is what the launcher set. ``memory_events`` quotes the system about memory kills (memorystatus log
+    lines, JetsamEvent reports), ``no_memory_kill`` quotes it that there was none. ``offers_cpu`` is True if the program
+    can be told to use the CPU.
     """
 
     lines: tuple[LogLine, ...] = ()
@@ -69,21 +69,22 @@ class Evidence:
     memory_events: tuple[str, ...] = ()
     no_memory_kill: str = ""
     machine_memory_ratio: float | None = None
-    """How much of the machine's memory was in use just before the end, if somebody looked."""
+    """The share of the machine's memory in use just before the end, if it was sampled."""
     offers_cpu: bool = False
     project: tuple[str, str] | None = None
     """A module that Python did not find, and the folder of the program's own project that has it."""
 
 
 PROJECT = "{project}"
-"""Stands for that folder as the value of a remedy's variable."""
+"""Placeholder for the folder in ``Evidence.project``, as the value of a remedy's variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentChange:
     """One change to the argument that plays ``role`` (batch_size, gradient_accumulation, workers, precision, ...).
 
-    ``scale`` multiplies, rounds down and never goes below 1. ``before``: it is made where the argument has this value.
+    ``scale`` multiplies, rounds down and never goes below 1. With ``before``, it applies only if the argument has that
+    value.
     """
 
     role: str
@@ -105,22 +106,21 @@ NO_WORKERS = (
 )
 FULL_PRECISION = (ArgumentChange("precision", "set", "fp32"),)
 EAGER: Mapping[str, str | None] = {"TORCH_COMPILE_DISABLE": "1"}
-# For ``fullgraph=True``, which torch refuses when nothing is compiled.
+# For ``fullgraph=True``, which torch refuses if nothing is compiled.
 EAGER_GRAPH: Mapping[str, str | None] = {"TORCH_COMPILE_DISABLE": None, "TORCH_COMPILE_OVERRIDE_BACKENDS": ">=0:eager"}
-# Both names of the pair go: the allocator refuses a cap that lies below its soft limit.
+# Both are unset together: the allocator refuses a cap below its soft limit.
 DEFAULT_WATERMARKS = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": None, "PYTORCH_MPS_LOW_WATERMARK_RATIO": None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """What helps. ``env`` maps a variable to its value, ``None`` removes it; ``device`` moves the run there.
+    """What helps. ``env`` maps variables to values, None unsets one; ``device`` moves the run there.
 
-    ``otherwise`` is what helps where its variables were set already or, by ``defeated_by``, it is of no use, and
-    ``otherwise_device`` the device to move to then.
-    ``risk`` is the sentence a person must accept before this is applied; ``None`` when it can do no harm.
-    ``from_checkpoint`` comes first where the run has a checkpoint to go back to. ``defeated_by`` is a pattern and a
-    sentence: where the lines of the evidence have the pattern, nothing of it is of use or offered; the sentence says
-    why.
+    ``defeated_by`` is a pattern and a sentence: if the evidence matches the pattern, the remedy is useless and not
+    offered, and the sentence says why. ``otherwise`` is the text to offer instead if the remedy is defeated or its
+    variables were already set, and ``otherwise_device`` the device to move to then.
+    ``risk`` is a sentence that the user must accept before it is applied; None if it can do no harm.
+    ``from_checkpoint`` is text to show first if the run has a checkpoint to go back to.
     """
 
     text: str
@@ -134,13 +134,13 @@ class Remedy:
     otherwise_device: str | None = None
 
     def defeat(self, shown: Iterable[EvidenceLine]) -> str:
-        """Why it is of no use here, judged by the evidence; empty if it is of use."""
+        """Return why it is useless for this evidence; empty if it is not."""
         pattern, why = self.defeated_by or ("", "")
         return why if pattern and re.search(pattern, "\n".join(line.text for line in shown)) else ""
 
     def left_in(self, environment: Mapping[str, str], shown: Iterable[EvidenceLine] = ()) -> Remedy:
-        """The remedy to offer here: ``otherwise``, if its variables were set already and did not help, or if it is of
-        no use for what the evidence shows."""
+        """Return the remedy to offer: ``otherwise`` if its variables were already set and did not help, or if the
+        evidence shows that it is useless."""
         why = self.defeat(shown) if self.otherwise else ""
         if not why:
             if not self.env or any(value is None or environment.get(name) != value for name, value in self.env.items()):
@@ -151,8 +151,8 @@ class Remedy:
         return replace(self, text=text, env={}, args=(), device=device, risk=None, defeated_by=None)
 
     def in_project(self, folder: str) -> Remedy:
-        """The remedy with the project's folder filled in where a variable names it; without the variable if that is
-        unknown."""
+        """Return the remedy with the project's folder filled in for the placeholder; if it is unknown, without the
+        variable."""
         if PROJECT not in self.env.values():
             return self
         env = {name: folder if value == PROJECT else value for name, value in self.env.items()}
@@ -160,7 +160,7 @@ class Remedy:
 
     @property
     def can_be_applied(self) -> bool:
-        """Whether a launcher can apply it; otherwise only a person can."""
+        """True if a launcher can apply it; otherwise only a person can."""
         return bool(self.env or self.args or self.device)
 
 
@@ -168,18 +168,18 @@ class Remedy:
 class Rule:
     """One class of crash: how to recognise it, why it happens, what helps.
 
-    ``patterns`` are regular expressions searched without regard to case in text whose whitespace is collapsed; a space
-    also matches a line break, ``.`` does not. One of them found gives ``confidence``, one of ``weak_patterns`` only
-    0.6 of it. ``fires_on`` maps a clue (see ``evidence.clues_of``) to the confidence it gives without any text;
-    ``clues`` maps a clue to what it adds to, or takes from, a confidence that the text gave.
+    ``patterns`` are case-insensitive regular expressions for text whose whitespace is collapsed; a space also matches a
+    line break, ``.`` does not. A match of one of them gives ``confidence``, of one of ``weak_patterns`` only 0.6 of it.
+    ``fires_on`` maps a clue (see ``evidence.clues_of``) to the confidence that it gives without any text; ``clues``
+    maps a clue to what it adds to, or subtracts from, a confidence already found.
 
-    ``signals`` and ``codes`` are the ways a process ends when this is the cause: another ending speaks against it.
-    ``outranks`` names rules whose text this cause drags along. ``survivable`` marks text after which a broken training
-    may well go on printing, so that later progress does not acquit it. ``in_warnings``: text on the line of a warning
-    counts too; for a cause it does not otherwise, since a warning by itself ends nothing. ``passes``: it is over once
-    the same loss is a number again. ``numbers`` are pairs of a pattern and what is said of its groups (``wanted {0}``),
-    of which one called ``bytes`` is shown as a size; the first found counts. ``sources`` are the issues or files the
-    rule was learnt from.
+    ``signals`` and ``codes`` are how a process ends if this is the cause: any other ending counts against it.
+    ``outranks`` names rules whose text also appears as a consequence of this cause. ``survivable`` marks a failure
+    after which a broken training may well keep printing, so that later progress does not rule it out. ``in_warnings``
+    lets text on the line of a warning count for a cause, which it otherwise does not, since a warning ends nothing.
+    ``passes``: it is over once the same loss is finite again. ``numbers`` are pairs of a pattern and a format for its
+    groups (``wanted {0}``), in which a group named ``bytes`` is shown as a size; the first pattern found counts.
+    ``sources`` are the issues or files that the rule was derived from.
     """
 
     id: str
@@ -204,25 +204,25 @@ class Rule:
 
 
 DeviceRule = partial(Rule, restart_on_cpu_helps=True)
-"""A rule for a crash that the same training does not meet on the CPU."""
+"""A rule for a crash that the same training would not have on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """What a finding rests on: a log line, or with ``line`` ``None`` a fact from outside the log."""
+    """What a finding rests on: a log line, or if ``line`` is None, a fact from outside the log."""
 
     line: int | None
     text: str
     where: str = ""
     """For an exception, the file, line and function that raised it: ``train.py:12 in load``."""
     file: str = ""
-    """That file, as the traceback names it."""
+    """The path of that file, as written in the traceback."""
     file_line: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One possible explanation; ``confidence`` lies between 0 and 1 and is an ordering, not a measured frequency."""
+    """One possible explanation; ``confidence``, from 0 to 1, only ranks findings and is no measured frequency."""
 
     id: str
     title: str
@@ -237,10 +237,10 @@ class Finding:
 
     @property
     def shown_by(self) -> EvidenceLine | None:
-        """The line of the log that shows it best, else the first fact from outside the log; None without evidence.
+        """The log line that shows it best, else the first fact from outside the log; None without evidence.
 
-        The line of code (``assert finite, "loss is NaN"``) that a traceback prints before the exception shows less than
-        the exception, which also has a place.
+        An exception with a place in the code is preferred to other lines, and any line to the ``raise`` that a
+        traceback prints before the exception.
         """
         in_log = [line for line in self.evidence if line.line is not None]
         said = [line for line in in_log if not _RAISES.match(line.text)]
@@ -249,21 +249,21 @@ class Finding:
 
     @property
     def told(self) -> tuple[EvidenceLine, ...]:
-        """The evidence without lines of code that raised what another line of it shows."""
+        """The evidence without ``raise`` statements, unless no other line of the log would remain."""
         raised = [line for line in self.evidence if line.line is not None and _RAISES.match(line.text)]
         others = tuple(line for line in self.evidence if line not in raised)
         return others if any(line.line is not None for line in others) else self.evidence
 
     @property
     def can_be_cured(self) -> bool:
-        """Whether a launcher can do something about it; the remedy of a symptom would cure nothing."""
+        """True if a launcher can do something about it; treating a symptom would cure nothing."""
         return self.kind is not Kind.SYMPTOM and self.remedy.can_be_applied
 
 
 def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return the findings as plain data, in the order given.
 
-    A remedy's text ends with its risk, and a variable with ``null`` is to be unset.
+    A remedy's text ends with its risk; a variable that is ``null`` is to be unset.
     """
     return [
         {
@@ -289,5 +289,5 @@ def findings_as_json(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 
 
 def whole_number(value: object) -> int | None:
-    """Return the number that an argument's value is or spells; ``None`` when it is none."""
+    """Return an argument's value as a whole number, also if it is a text of digits; None if it is neither."""
     return int(str(value)) if str(value).strip().isdecimal() and not isinstance(value, bool) else None

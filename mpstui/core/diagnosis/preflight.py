@@ -1,4 +1,4 @@
-"""Whether a training script may be imported: DataLoader workers on macOS do just that."""
+"""Checks of a launch before it starts: doubtful variables, versions, DataLoader workers, disk space and memory."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _HARMLESS_CALLS = frozenset(
 
 
 def starts_work_on_import(source: str) -> bool:
-    """Return whether importing a script would run its main part; ``False`` when the source cannot be parsed.
+    """Return True if importing a script would run its main part; False if the source cannot be parsed.
 
-    A script is at fault when it has no ``if __name__ == "__main__":`` and its top level calls something as a statement,
-    or loops. Imports, definitions and assignments are what a module may do.
+    DataLoader workers on macOS import the script. It must not call anything as a statement or loop at its top level,
+    unless it has an ``if __name__ == "__main__":``. Imports, definitions and assignments are harmless.
     """
     try:
         module = ast.parse(source)
@@ -57,10 +57,10 @@ def _does_work(statement: ast.stmt) -> bool:
 HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 LOW = "PYTORCH_MPS_LOW_WATERMARK_RATIO"
 FALLBACK = "PYTORCH_ENABLE_MPS_FALLBACK"
-# Defaults of aten/src/ATen/mps/MPSAllocator.h on unified memory.
+# Defaults from aten/src/ATen/mps/MPSAllocator.h for unified memory.
 DEFAULT_HIGH, DEFAULT_LOW, GREATEST_RATIO = 1.7, 1.4, 2.0
 _TRUE = ("1", "true", "yes", "on")
-# From this torch on, MPS needs at least that macOS; printed by the wheels themselves (2.5.1: pytorch#139425).
+# From this torch version on, MPS needs at least that macOS, according to the wheels (2.5.1: pytorch#139425).
 _MACOS_NEEDED = (((2, 15), (15, 0)), ((2, 9), (14, 0)), ((2, 6), (13, 0)), ((1, 12), (12, 3)))
 
 Version = tuple[int, ...]
@@ -68,7 +68,7 @@ Version = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class PreflightWarning:
-    """Something about a launch that is doubtful: one sentence, and what to do about it."""
+    """A doubtful point about a launch: one sentence, and what to do about it."""
 
     id: str
     sentence: str
@@ -77,11 +77,11 @@ class PreflightWarning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFacts:
-    """A launch about to happen and the machine it happens on; ``None`` is unknown and never warned about.
+    """A planned launch and its machine; None means unknown and causes no warning.
 
-    ``arguments`` are the program's own, ``roles`` says which of them is the batch size, the workers, the precision, ...
-    (role to argument name). ``script`` is the source text of the training script. ``expected_memory_bytes`` is what an
-    earlier run needed with ``expected_batch_size``, ``checkpoint_bytes`` the size of one checkpoint.
+    ``arguments`` are the program's own; ``roles`` maps a role (batch size, workers, precision, ...) to an argument's
+    name. ``script`` is the source text of the training script. ``expected_memory_bytes`` is what an earlier run needed
+    with ``expected_batch_size``; ``checkpoint_bytes`` is the size of one checkpoint.
     """
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -99,24 +99,24 @@ class LaunchFacts:
     expected_batch_size: int | None = None
 
     def argument(self, role: str) -> object | None:
-        """Return the value of the argument that plays ``role``; ``None`` when it is not given."""
+        """Return the value of the argument that plays ``role``; None if it is not given."""
         name = self.roles.get(role)
         return self.arguments.get(name) if name is not None else None
 
 
 def version(text: str | None) -> Version | None:
-    """Return the numbers a version begins with, ``(2, 6, 0)`` for ``2.6.0+cu124``; ``None`` when there are none."""
+    """Return the leading numbers of a version, ``(2, 6, 0)`` for ``2.6.0+cu124``; None if there are none."""
     match = re.match(r"\d+(?:\.\d+)*", text or "")
     return tuple(int(part) for part in match[0].split(".")) if match else None
 
 
 def preflight(launch: LaunchFacts) -> tuple[PreflightWarning, ...]:
-    """Return every warning about ``launch``, what would fail at once before what may fail later."""
+    """Return every warning about ``launch``: first what would fail at once, then what may fail later."""
     return tuple(warning for check in _CHECKS for warning in check(launch))
 
 
 def _environment(launch: LaunchFacts) -> Iterator[PreflightWarning]:
-    """Variables that torch or OpenMP would stumble over."""
+    """Environment variables that would trip up torch or OpenMP."""
     value = launch.environment.get(FALLBACK)
     if value is not None and not re.match(r"\s*[+-]?\d", value):
         yield PreflightWarning(
@@ -161,7 +161,7 @@ def _ratio(launch: LaunchFacts, name: str, default: float) -> float | None:
 
 
 def _versions(launch: LaunchFacts) -> Iterator[PreflightWarning]:
-    """What this torch, Lightning and macOS cannot do together."""
+    """What these versions of torch, Lightning and macOS cannot do together."""
     torch_version, macos_version, on_mps = launch.torch_version, launch.macos_version, launch.device == "mps"
     needed = next((macos for torch, macos in _MACOS_NEEDED if torch_version and torch_version >= torch), None)
     if on_mps and torch_version and macos_version and needed and macos_version < needed:
@@ -214,8 +214,8 @@ def _workers(launch: LaunchFacts) -> Iterator[PreflightWarning]:
 
 
 def _space(launch: LaunchFacts) -> Iterator[PreflightWarning]:
-    """Disk and memory."""
-    # A save writes the new file beside the old one before it replaces it.
+    """Disk space and memory."""
+    # A save writes the new file beside the old one before replacing it.
     if launch.free_disk_bytes is not None and launch.free_disk_bytes < 2 * (launch.checkpoint_bytes or 0):
         yield PreflightWarning(
             "disk_space",
@@ -227,7 +227,7 @@ def _space(launch: LaunchFacts) -> Iterator[PreflightWarning]:
     if available is None or before is None:
         return
     batch, batch_before = whole_number(launch.argument("batch_size")), launch.expected_batch_size
-    # Activations grow with the batch, weights do not: in proportion is the most that it can become.
+    # Activations grow with the batch, weights do not: scaling in proportion gives an upper bound.
     changed = batch is not None and bool(batch_before) and batch != batch_before
     expected = round(before * batch / batch_before) if changed and batch and batch_before else before
     if available < expected:

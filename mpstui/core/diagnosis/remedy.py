@@ -1,4 +1,4 @@
-"""A remedy applied to one launch: what it changes from what to what, and what is unknown or already so."""
+"""Applying a remedy to one launch: what changes from what to what, and what is unknown or already in place."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .model import ArgumentChange, Remedy, whole_number
 
 NOT_GIVEN, UNSET = "not given", "unset"
 _OF_MPS = ("PYTORCH_MPS_", "PYTORCH_ENABLE_MPS_", "MTL_", "METAL_")
-"""Variables that nothing reads where no MPS device is used."""
+"""Prefixes of variables that have no effect unless an MPS device is used."""
 _AS_UNSET = {"PYTORCH_MPS_HIGH_WATERMARK_RATIO": 1.7, "PYTORCH_MPS_LOW_WATERMARK_RATIO": 1.4}
-"""What torch takes where these are not set: to unset such a value changes nothing."""
+"""Torch's defaults if these are not set: unsetting a variable with such a value changes nothing."""
 _FULL_PRECISION = ("fp32", "float32", "32", "32-true", "no", "none", "full", "off")
 _DIVISORS = (2, 3, 5, 7)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that a remedy changes; ``before`` and ``after`` as a person reads them."""
+    """One thing that a remedy changes; ``before`` and ``after`` as they are shown."""
 
     name: str
     before: str
@@ -32,12 +32,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownLaunch:
-    """What is known of the attempt that failed.
+    """What is known about the attempt that failed.
 
-    ``arguments`` are those it was given, ``usual`` maps a role to the value of an argument that was not given, as far
-    as anybody knows it (the run's own heartbeat, the profile's ``[defaults]``), ``roles`` maps a role to the name this
-    program gives that argument, ``choices`` an argument to the words it takes, ``device`` is where it ran: None is
-    unknown.
+    ``arguments`` are those it was given. ``roles`` maps a role to the program's name for that argument, ``usual`` a
+    role to its value if the argument was not given and the value is known (from the run's heartbeat, or the profile's
+    ``[defaults]``), ``choices`` an argument to the words it accepts. ``device`` is where it ran; None: unknown.
     """
 
     arguments: Mapping[str, object]
@@ -49,17 +48,16 @@ class KnownLaunch:
     may_be_mps: bool = True
 
     def value(self, role: str) -> object | None:
-        """What the argument of a role was; None: unknown."""
+        """Return the value of the argument that plays ``role``; None: unknown."""
         return self.arguments.get(self.roles.get(role, ""), self.usual.get(role))
 
 
 @dataclass(slots=True)
 class RemediedLaunch:
-    """A launch after a remedy.
+    """A launch with a remedy applied.
 
-    ``asks`` are arguments whose value a person has to give, because it is unknown. ``notes`` say in sentences what
-    could not be done, ``risks`` what must be accepted first; ``unnamed`` are the roles that no argument is known to
-    play.
+    ``asks`` are arguments whose value is unknown and must be given by the user. ``notes`` say what could not be done,
+    ``risks`` what must be accepted first; ``unnamed`` are the roles that no argument is known to play.
     """
 
     arguments: dict[str, object]
@@ -73,10 +71,10 @@ class RemediedLaunch:
 
 
 def apply_remedy(remedy: Remedy, launch: KnownLaunch) -> RemediedLaunch:
-    """Return the launch that ``remedy`` asks for; ``launch`` is not modified, and what is so already is no change.
+    """Return the launch that ``remedy`` asks for; ``launch`` is not modified, and what is already so is no change.
 
-    A batch is made smaller so that the effective batch (batch times accumulation) stays what it is; where that is not
-    possible it is said as a risk. An argument to be removed that was never given is not mentioned.
+    A smaller batch keeps the effective batch (batch times accumulation) the same; if that is impossible, it is listed
+    as a risk. Removing an argument that was never given is not mentioned.
     """
     found = RemediedLaunch(dict(launch.arguments), dict(launch.env), risks=[remedy.risk] if remedy.risk else [])
     smaller = any(change.role == "batch_size" and change.operation == "scale" for change in remedy.args)
@@ -89,7 +87,7 @@ def apply_remedy(remedy: Remedy, launch: KnownLaunch) -> RemediedLaunch:
             found.unnamed.append(change.role)
         else:
             _change_argument(change, launch, found)
-    # A pair goes together: torch refuses a cap below its soft limit.
+    # Unset both of the pair or neither: torch refuses a cap below its soft limit.
     set_otherwise = any(
         _number(launch.env.get(name, "")) != _AS_UNSET.get(name) for name in remedy.env if name in launch.env
     )
@@ -105,7 +103,7 @@ def apply_remedy(remedy: Remedy, launch: KnownLaunch) -> RemediedLaunch:
 
 
 def _make_batch_smaller(launch: KnownLaunch, found: RemediedLaunch) -> None:
-    """Divide the batch by the smallest number that leaves no rest, and accumulate that many times more."""
+    """Divide the batch by its smallest divisor in ``_DIVISORS`` (else by 2), and accumulate that many times more."""
     name, accumulate = launch.roles.get("batch_size"), launch.roles.get("gradient_accumulation")
     if name is None:
         found.unnamed.append("batch_size")
@@ -129,7 +127,7 @@ def _make_batch_smaller(launch: KnownLaunch, found: RemediedLaunch) -> None:
     if accumulate is not None and steps is not None:
         _set(accumulate, steps * divisor, steps, found)
     before, after = batch * (steps or 1), smaller * (steps * divisor if steps else 1)
-    if before != after and "whole_batch" not in launch.roles:  # the program accumulates up to its whole batch
+    if before != after and "whole_batch" not in launch.roles:  # otherwise the program accumulates up to its whole batch
         why = "" if accumulate else ": no argument is known that accumulates gradients ([roles] accumulate)"
         found.risks.append(f"The effective batch changes from {before} to {after}{why}.")
 
@@ -159,7 +157,7 @@ def _change_argument(change: ArgumentChange, launch: KnownLaunch, found: Remedie
 
 
 def _full_precision(name: str, before: object, choices: Sequence[str]) -> str | None:
-    """What a program calls full precision: one of the words it takes, else in the manner of the word it was given."""
+    """Return the program's word for full precision: one of ``choices``, else in the style of the word it was given."""
     if choices:
         return next((word for word in _FULL_PRECISION if word in choices), None)
     text = str(before).lower()
@@ -192,7 +190,7 @@ def _change_variable(variable: str, value: str | None, launch: KnownLaunch, foun
 
 
 def _number(text: str) -> float:
-    """The number that a variable's value spells; NaN, which equals nothing, where it spells none."""
+    """Return a variable's value as a number; NaN, which equals nothing, if it is not one."""
     try:
         return float(text)
     except ValueError:

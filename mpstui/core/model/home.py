@@ -38,7 +38,7 @@ class Home(NamedTuple):
 
     @property
     def known_profiles(self) -> Path:
-        """Hashes of the profiles that this user has launched, and of their paths."""
+        """Hashes of the profiles that this user has launched or written, and of their paths."""
         return self.state / "known_profiles"
 
     @property

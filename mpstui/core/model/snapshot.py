@@ -178,7 +178,7 @@ class Checkpoint(NamedTuple):
     best: bool = False
     complete: bool = True
     owner: str | None = None
-    """The other run that it names, or that is known to have written it; None: presumably this run's own."""
+    """The run that it names as its owner, or that is known to have written it; None: presumably this one."""
     finite: bool = True
     """False: its tensors hold NaN. Only checked if the run gives reason to."""
     rival: str | None = None
