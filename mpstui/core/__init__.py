@@ -1,1 +1,1 @@
-"""The headless monitor: everything mpstui knows, without a screen."""
+"""The headless monitor: everything mpstui knows, independent of any screen."""

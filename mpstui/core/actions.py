@@ -1,8 +1,8 @@
-"""The table of actions: everything a person can do to a run, one entry each.
+"""The table of actions: everything a user can do to a run, one entry each.
 
-Keys, footer, help page, questions, toasts, requests and commands follow from it, and so does what a run allows now:
-adding an action is one entry here. A kind of request that nobody carries out yet also needs a function in
-``supervisor/loop.py``, or an answer by the trainer. Nothing in this file reads a file;
+Keys, footer, help page, questions, toasts, requests and commands are derived from it, and so is what a run allows now:
+to add an action, add an entry here. A new kind of request also needs a function in ``supervisor/loop.py``, or an answer
+by the trainer. Nothing in this module reads files;
 :mod:`mpstui.core.launching.record` does.
 """
 
@@ -19,7 +19,7 @@ _WAITS = frozenset({State.QUEUED, State.BACKING_OFF})
 
 
 class RunFacts(NamedTuple):
-    """What the folder of a run tells beyond its snapshot. An empty reason means that it can be done."""
+    """What a run's folder says beyond its snapshot. An empty reason means that nothing is in the way."""
 
     restart_requested: bool = False
     no_cpu: str = ""
@@ -27,17 +27,17 @@ class RunFacts(NamedTuple):
     not_resumable: str = ""
     """Why the next attempt can only begin from scratch."""
     unheard: Mapping[str, str] = {}
-    """Requests that the trainer itself does not hear, each with the reason."""
+    """Requests that the trainer itself does not receive, each with the reason."""
 
 
 class Question(NamedTuple):
-    """What is asked before an action: its consequences in sentences, and what ``y`` does."""
+    """The question asked before an action: its consequences in sentences, and what ``y`` does."""
 
     title: str
     lines: tuple[str, ...]
     yes: str
     keep: str = ""
-    """What ``k`` does, where there is a gentler way."""
+    """What ``k`` does, if there is a gentler way."""
 
 
 Refusal = Callable[[RunSnapshot, RunFacts], str]
@@ -50,45 +50,45 @@ class Action(NamedTuple):
 
     id: str
     name: str
-    """What it is called in a sentence."""
+    """Its name within a sentence."""
     refusal: Refusal
-    """Why it cannot work now, in one sentence; empty when it can."""
+    """Why it is not possible now, in one sentence; empty if it is."""
     caution: Callable[[RunFacts], str] = lambda facts: ""
-    """What should be known before it is done, though it can be done."""
+    """What the user should know first, although it is possible."""
     question: Ask = lambda run, caution: None
-    """What the screen asks first, given the caution; None: it goes ahead."""
+    """What the screen asks first, given the caution; None: nothing."""
     cost: Cost = lambda run, caution: ""
-    """What it costs, in a sentence, as far as that is known, given the caution; empty: nothing."""
+    """What it costs as far as is known, in a sentence, given the caution; empty: nothing."""
     request: str = ""
-    """The request it sends to the supervisor or the trainer; empty: whoever offers it does something else."""
+    """The request it sends to the supervisor or the trainer; empty: its caller does something else."""
     options: Mapping[str, Any] = {}
-    """Options of the request; of a restart, what its planner is asked for."""
+    """Options of the request; for a restart, those of its planner."""
 
     key: str = ""
-    """Textual's name of its key on the screen."""
+    """Textual's name for its key on the screen."""
     shown_key: str = ""
-    """The key as a person reads it, where that is another word."""
+    """The key as shown to the user, if different."""
     label: str = ""
-    """Its name in the footer, where that is a shorter one."""
+    """Its name in the footer, if shorter."""
     help: str = ""
-    """One line for the page of keys."""
+    """One line for the help page."""
     footer: int = 0
-    """Rank in the footer: high ones are dropped first where there is no room; 0: it is not shown there."""
+    """Rank in the footer: the highest are dropped first if there is no room; 0: not shown there."""
     rare: bool = False
-    """Whether it stands in the footer only where it can work."""
+    """True if the footer shows it only when it is possible."""
     scope: Literal["run", "queue", "list"] = "run"
-    """Where the key works: wherever a run is in view, for runs that wait in a queue, in the list alone."""
+    """Where the key works: wherever a run is in view, for queued runs, or in the list only."""
     screen_action: str = ""
-    """The screen's own method for it, where pressing the key does more than to ask and send the request."""
+    """The screen's method for it, if the key does more than ask and send the request."""
     when_frozen: str = ""
-    """The action that the same key means for a run whose processes stand still."""
+    """The action that the same key stands for if the run's processes are frozen."""
 
     command: str = ""
-    """The command line's name for it; empty: a module of its own there offers it, or nothing."""
+    """Its name on the command line; empty: offered by a separate module there, or not at all."""
     command_help: str = ""
-    """Its line of help there, where that is another one than ``help``."""
+    """Its line of help there, if different from ``help``."""
     flags: Mapping[str, str] = {}
-    """Options of the request that the command line can switch on, with a line of help each."""
+    """Options of the request that the command line can switch on, each with a line of help."""
     timeout: float | None = None
     """Seconds the command line waits for the answer."""
 
@@ -108,7 +108,7 @@ def _cannot_wait(snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 
 def _cannot_end(snapshot: RunSnapshot, facts: RunFacts) -> str:
-    # Of a lost run nobody saw the end: whoever looks for its processes may find some.
+    # Nothing saw the end of a lost run: a search may still find processes of it.
     ends = snapshot.state in (*_WAITS, State.LOST) or facts.restart_requested or bool(snapshot.survivors)
     return "" if ends else _not_running(snapshot, facts)
 
@@ -128,7 +128,7 @@ def _cannot_hear(action: str, snapshot: RunSnapshot, facts: RunFacts) -> str:
 
 def _cannot_evaluate(snapshot: RunSnapshot, facts: RunFacts) -> str:
     beat = snapshot.numbers.beat
-    knows = beat is None or "evaluate" in beat.answers  # one whose heartbeat was not read is asked: it answers no
+    knows = beat is None or "evaluate" in beat.answers  # without a heartbeat, ask: it will answer no
     why = "" if knows else 'it does not evaluate on request: report.requested("evaluate") in its loop would'
     why = "it is evaluating now" if snapshot.health is Health.EVALUATING else why
     return _cannot_hear("evaluate", snapshot, facts) or why
@@ -149,7 +149,7 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, not in a queue"
 
 
-# -- questions: whether one is asked is decided by the work that the action would cost, not by its name
+# -- questions: asked only if the action would lose enough work, whatever its name
 
 
 def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question | None:
@@ -195,7 +195,7 @@ def _cost_of_stop(snapshot: RunSnapshot, caution: str) -> str:
 
 
 def pasted(action: Action, snapshot: RunSnapshot) -> Question:
-    """What is asked where the key came among other letters in one piece: a paste, or a line that hangs."""
+    """Return the question for a key that arrived with other letters in one chunk: a paste, or a stalled line."""
     why = f"Its key ({action.shown_key or action.key}) arrived together with other letters, as in a paste."
     return Question(f"{action.name[:1].upper()}{action.name[1:]}: {snapshot.name}?", (why,), action.name)
 
@@ -383,7 +383,7 @@ BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
 
 
 def allowed(snapshot: RunSnapshot, facts: RunFacts | None, action: Action) -> Availability:
-    """Whether an action can work for a run now; ``facts`` is None where its record cannot be read."""
+    """Return whether an action is possible for a run now; ``facts`` is None if its record cannot be read."""
     if not snapshot.is_ours:
         return Availability(False, "mpstui did not start this run and only watches it")
     if snapshot.is_elsewhere:

@@ -1,4 +1,4 @@
-"""A test of the alerts that are set, sent as the supervisor sends them."""
+"""Testing the configured alerts, sent the way the supervisor sends them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PROGRAM = Path(__file__).resolve().parents[1] / "supervisor" / "notify" / "__ma
 
 
 def send_test(home: Home) -> tuple[bool, str]:
-    """Run the hook and the webhook of the settings once: whether both went well, and what came of them.
+    """Run the configured hook and webhook once; return whether both succeeded, and the notifier's log.
 
     Raises:
-        OperationError: the home cannot be written, or the notifier did not come back.
+        OperationError: the home cannot be written, or the notifier did not return in time.
     """
     words = ["test", str(home.state), "1", _TEXT, str(home.settings), str(home.screen_lock)]
     log = RunDir(home.state).alerts_log

@@ -1,4 +1,4 @@
-"""Follow files that others write: is it still the same file, what was added to it, and how long may reading take."""
+"""Following files that others write: is it still the same file, what was added, and how long may reading take?"""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from ..wire.storage import NewerSchema, UnreadableRecord, load_object
 T = TypeVar("T")
 SLICE_BYTES = 1 << 18
 LONGEST_LINE_BYTES = 1 << 20
-"""A line longer than this is dropped: no record of ours is, and memory must stay bounded."""
+"""Longer lines are dropped: no record of ours is that long, and memory must stay bounded."""
 _WITNESS_BYTES = 32
 
 
 class FollowedFile:
-    """One file that grows. It may not exist yet, be replaced, be truncated, or be truncated and grow past the old end.
+    """One growing file. It may not exist yet, be replaced, be truncated, or be truncated and grow past the old end.
 
-    It counts as another file when its inode changed, when it is shorter than what was read of it, or when the last
-    bytes that were read are no longer there. NULs in their place are a hole, not a change: the front of a capped log is
-    given back to the disk.
+    It counts as another file if its inode changed, if it is shorter than the part already read, or if the last bytes
+    read are no longer there. NULs in their place are a hole, not a change: the front of a capped log is punched out to
+    free disk space.
     """
 
     def __init__(self, path: Path, *, start: int = 0, witness: bytes = b"") -> None:
-        """``witness``: the last bytes before ``start``, if they are known; see :attr:`witness`."""
+        """``witness``: the last bytes before ``start``, if known; see :attr:`witness`."""
         self.path = path
         self.offset = start
-        """Bytes read so far; 0 again when it turns out to be another file."""
+        """The position reached in the file; back to 0 if it turns out to be another file."""
         self.size = 0
-        """Bytes in the file when it was last polled."""
+        """Size of the file in bytes when it was last checked."""
         self.changed_at: float | None = None
-        """When the file was modified, Unix seconds; None while there is no file."""
+        """When the file was last modified, Unix seconds; None while there is no file."""
         self.restarts = 0
-        """How often it turned out to be another file."""
+        """How many times it turned out to be another file."""
         self.unreadable = False
-        """Whether the file exists but cannot be opened."""
+        """True if the file exists but cannot be opened."""
         self._name = str(path)
         self._identity: tuple[int, int] | None = None
         self._mark: tuple[int, int, int] | None = None
         self.witness = witness
-        """The last few bytes before ``offset``: a file that no longer holds them is another one."""
+        """The last few bytes before ``offset``: a file that no longer contains them there is another one."""
 
     def paths(self) -> Sequence[Path]:
         """The files being followed."""
@@ -52,11 +52,11 @@ class FollowedFile:
 
     @property
     def unread_bytes(self) -> int:
-        """How many bytes the file holds beyond those read."""
+        """How many bytes of the file are still to be read."""
         return max(0, self.size - self.offset)
 
     def poll(self) -> bool:
-        """Look at the file; True if it changed. One that is missing for a moment keeps its place."""
+        """Check the file; True if it changed. The position survives if the file is missing for a moment."""
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except (OSError, ValueError):  # ValueError: a name that no file can have
@@ -73,7 +73,7 @@ class FollowedFile:
         return True
 
     def peek(self, limit: int) -> bytes:
-        """The next bytes, at most ``limit``, without moving past them; none at the end or while there is no file."""
+        """Return up to ``limit`` next bytes without moving past them; none at the end or while there is no file."""
         try:
             descriptor = self._open()
         except OSError as error:
@@ -90,18 +90,18 @@ class FollowedFile:
             os.close(descriptor)
 
     def advance(self, data: bytes) -> None:
-        """Move past ``data``, which was peeked at."""
+        """Move past ``data``, which :meth:`peek` returned."""
         self.offset += len(data)
         self.witness = (self.witness + data[-_WITNESS_BYTES:])[-_WITNESS_BYTES:]
 
     def take(self, limit: int) -> bytes:
-        """Read the next bytes and move past them."""
+        """Read up to ``limit`` next bytes and move past them."""
         data = self.peek(limit)
         self.advance(data)
         return data
 
     def _open(self) -> int:
-        """Open the file, and start over if it is another one than before."""
+        """Open the file, and start over if it is a different one."""
         descriptor = storage.open_descriptor(self._name)
         try:
             found = os.fstat(descriptor)
@@ -124,9 +124,9 @@ class FollowedFile:
 
 
 class FollowedFiles(FollowedFile):
-    """Several files that belong together, polled as one; ``size`` and ``offset`` are totals over all of them.
+    """Several related files, polled as one; ``size`` and ``offset`` are totals over all of them.
 
-    Reading them, and noticing that one was replaced, is up to the caller.
+    Reading them, and noticing that one was replaced, is left to the caller.
     """
 
     def __init__(self, path: Path, files: Callable[[], Iterable[Path]]) -> None:
@@ -138,7 +138,7 @@ class FollowedFiles(FollowedFile):
         return tuple(self._files())
 
     def poll(self) -> bool:
-        """Look at the files; True if one changed. After any change, at least one byte counts as unread."""
+        """Check the files; True if one changed. After any change, at least one byte counts as unread."""
         marks = [mark for path in self._files() if (mark := storage.stamp(path)) is not None]
         if marks == self._marks:
             return False
@@ -151,31 +151,31 @@ class FollowedFiles(FollowedFile):
 
 
 class Growth(NamedTuple):
-    """What one read found."""
+    """The result of one read."""
 
     data: bytes = b""
-    """Complete lines, newlines included."""
+    """Complete lines, including newlines."""
     offset: int = 0
     """Where ``data`` begins in the file."""
     restarted: bool = False
-    """The file is another one, or was truncated: forget what was read before."""
+    """True if the file was replaced or truncated: forget what was read before."""
     more: bool = False
-    """The budget ended before the file did."""
+    """True if the budget ran out before the end of the file."""
     dropped_lines: int = 0
-    """How many lines were too long to keep."""
+    """Number of lines that were too long to keep."""
 
 
 class LineTail(FollowedFile):
-    """A file read in complete lines: a last line without its newline is not there yet."""
+    """A file read in complete lines: the last line counts only once its newline has been written."""
 
     def __init__(self, path: Path, *, start: int = 0) -> None:
         super().__init__(path, start=start)
         self._skipping = False
-        """Whether the next bytes belong to a line that is too long."""
+        """True while the next bytes belong to a line that is too long."""
         self._more = False
 
     def read(self, budget_bytes: int = SLICE_BYTES) -> Growth:
-        """The complete lines that were added, about ``budget_bytes`` at most. No state of the file makes it raise."""
+        """Return the complete lines added, about ``budget_bytes`` at most. Never raises, whatever the file's state."""
         before, want = self.restarts, max(4096, budget_bytes)
         changed = self.poll() or self._more or self._skipping
         data = self.peek(want) if changed and self.changed_at is not None else b""
@@ -193,12 +193,12 @@ class LineTail(FollowedFile):
         start, too_long = self.offset, not end and len(data) >= LONGEST_LINE_BYTES
         self._skipping = self._skipping or too_long
         self.advance(data if too_long else data[:end])
-        # "More" means bytes beyond those looked at; an unfinished last line does not count.
+        # "More" means bytes beyond those peeked at; an unfinished last line does not count.
         self._more = start + len(data) < self.size
         return Growth(data[:end], start, restarted, self._more, int(too_long))
 
     def _skip(self, data: bytes) -> bytes:
-        """Drop the rest of the line that is too long; returns what follows it, if its end has come."""
+        """Drop the rest of an overlong line; return what follows it, if its end is in ``data``."""
         line = data[: data.find(b"\n") + 1 or len(data)]
         self.advance(line)
         self._skipping = not line.endswith(b"\n")
@@ -206,9 +206,9 @@ class LineTail(FollowedFile):
 
 
 class RecordFile(Generic[T]):
-    """A small file that holds one JSON object and is replaced as a whole; read again only if its stat changed.
+    """A small file that holds one JSON object and is replaced as a whole; reread only if its stat changed.
 
-    ``value`` is what the file holds now, None if it is missing or unreadable; ``error`` says what is wrong with it.
+    ``value`` is the parsed content, None if the file is missing or unreadable; ``error`` says what is wrong with it.
     """
 
     def __init__(self, path: Path, parse: Callable[[Mapping[str, Any]], T]) -> None:
@@ -216,11 +216,11 @@ class RecordFile(Generic[T]):
         self.error: str | None = None
         self.newer = False
         self.raw: Mapping[str, Any] = {}
-        """The object as it stands in the file; empty if there is none."""
+        """The unparsed JSON object; empty if there is none."""
         self.modified_ns: int | None = None
-        """When the file was modified, nanoseconds of Unix time."""
+        """When the file was last modified, Unix nanoseconds."""
         self._parse = parse
-        self._name = str(path)  # without the path itself, 500 runs that have ended take 3 MB less
+        self._name = str(path)  # not a Path: 500 ended runs take 3 MB less
         self._mark: tuple[int, int, int] | None = None
 
     @property
@@ -228,7 +228,7 @@ class RecordFile(Generic[T]):
         return Path(self._name)
 
     def read(self) -> bool:
-        """Look at the file; True if its content may have changed."""
+        """Check the file, and read it if needed; True if its content may have changed."""
         try:
             found = os.stat(self._name)  # noqa: PTH116 - half the price of Path.stat
         except OSError as error:
@@ -247,13 +247,13 @@ class RecordFile(Generic[T]):
         except NewerSchema as error:
             self.newer, self.error = True, f"{self.path.name}: {error}"
         except (UnreadableRecord, OSError, TypeError, ValueError, AttributeError, KeyError) as error:
-            # Anybody may have written the file: whatever its parser stumbles over, the file is at fault.
+            # Anyone may have written the file: whatever the parser trips over, the file is at fault.
             self.error, self._mark = f"{self.path.name}: {error}", None  # it may be half written: read it again
         return True
 
 
 class Occasional(Generic[T]):
-    """A cached value: looked up again after some seconds, or at once if the key it was looked up for has changed."""
+    """A cached value, looked up again after some seconds, or at once if its key has changed."""
 
     def __init__(self, every_seconds: float, nothing: T) -> None:
         self._every_seconds = every_seconds
@@ -261,28 +261,28 @@ class Occasional(Generic[T]):
         self._looked_up: tuple[float, object] | None = None
 
     def get(self, now: float, key: object, look_up: Callable[[], T]) -> T:
-        """The value; calls ``look_up`` if it is due."""
+        """Return the value, calling ``look_up`` if it is due."""
         if self._looked_up is None or now - self._looked_up[0] >= self._every_seconds or key != self._looked_up[1]:
             self._looked_up, self._value = (now, key), look_up()
         return self._value
 
 
 class Budget:
-    """Seconds that may be spent on reading. Callers read one slice before they ask: every refresh gets further."""
+    """Seconds that may be spent reading. Callers read one slice before checking, so that every refresh progresses."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.perf_counter) -> None:
-        """``clock``: `time.thread_time` where a busy machine must not shorten an answer."""
+        """``clock``: use `time.thread_time` if a busy machine must not shorten the answer."""
         self._clock = clock
         self._deadline = clock() + seconds
 
     @property
     def spent(self) -> bool:
-        """Whether the time is up."""
+        """True once the time is up."""
         return self._clock() >= self._deadline
 
 
 def last_lines(path: Path, budget_bytes: int) -> bytes:
-    """The complete lines within the last ``budget_bytes`` of a file; nothing if it cannot be read."""
+    """Return the complete lines within the last ``budget_bytes`` of a file; empty if it cannot be read."""
     try:
         with storage.open_file(path) as file:
             size = os.fstat(file.fileno()).st_size
@@ -296,7 +296,7 @@ def last_lines(path: Path, budget_bytes: int) -> bytes:
 
 
 def after_hole(descriptor: int, offset: int, size: int) -> int:
-    """The first offset from ``offset`` on that is not in a hole; ``size`` if all the rest is one."""
+    """Return the first offset at or after ``offset`` that is not in a hole; ``size`` if the rest is a hole."""
     if not hasattr(os, "SEEK_DATA") or offset >= size or os.pread(descriptor, 1, offset) != b"\0":
         return offset
     try:
@@ -306,7 +306,7 @@ def after_hole(descriptor: int, offset: int, size: int) -> int:
 
 
 def hundredths(read_bytes: int, size: int) -> float:
-    """The part of a file that has been read, rounded down to hundredths: only all of it is 1.0."""
+    """Return the share of a file that has been read, rounded down to hundredths, so that only all of it is 1.0."""
     return min(read_bytes, size) * 100 // size / 100 if size > 0 else 0.0
 
 

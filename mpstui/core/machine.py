@@ -1,4 +1,4 @@
-"""What this machine has: devices by a quick check, and by asking the run's interpreter when that finds none."""
+"""The devices of this machine: by a quick check, and by asking the run's interpreter if that finds none."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from .telemetry.sources.nvml import Nvml
 
 DEVICES = ("auto", "mps", "cuda", "cpu")
-"""What may be asked for; ``auto`` takes CUDA, else MPS, else CPU."""
+"""Accepted values; ``auto`` takes CUDA, else MPS, else CPU."""
 ASK_SECONDS = 60.0
-"""A busy machine, or a cold file system of a network, takes half a minute to load torch."""
+"""Loading torch can take half a minute on a busy machine or from a cold network file system."""
 INSTALLED_TRAINER = "mpstui_trainer"
 BUNDLED = "vendor"
-"""The folder beside our packages in which a bundle has those of others."""
+"""The folder next to our packages in which a bundle keeps third-party ones."""
 _NVIDIA_WITNESSES = ("/dev/nvidiactl", "/proc/driver/nvidia", "/dev/dxg")
 _ASK_DEVICES = """
 import gc
@@ -45,33 +45,33 @@ print(json.dumps({name: importlib.util.find_spec(name) is not None for name in s
 
 
 class Interpreter(Protocol):
-    """Answers for one Python interpreter, given the environment a run would have."""
+    """Answers questions about a Python interpreter, given the environment that a run would have."""
 
     def devices(self, python: str, env: Mapping[str, str]) -> Mapping[str, bool]:
-        """Which devices its torch can use; empty when it cannot say (no torch, no answer in time)."""
+        """Return which devices its torch can use; empty if unknown (no torch, or no answer in time)."""
         ...
 
     def modules(self, python: str, env: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, bool]:
-        """Which modules it could import; empty when it cannot say."""
+        """Return which modules it can import; empty if unknown."""
         ...
 
 
 def trainer_module() -> str:
-    """Return the name the shipped trainers are imported by, which ``{trainer}`` in a profile stands for.
+    """Return the import name of the shipped trainers, which ``{trainer}`` in a profile stands for.
 
-    A wheel must not claim the name ``trainer``, which other packages install; a checkout has it in its own folder.
+    A wheel must not claim the name ``trainer``, which other packages install; in a checkout it is a folder.
     """
     return INSTALLED_TRAINER if (Path(__file__).parents[2] / INSTALLED_TRAINER).is_dir() else "trainer"
 
 
 def bundled_trainers() -> Path | None:
-    """Where the shipped trainers lie when no interpreter finds them by itself: in what was sent to a far machine."""
+    """Return the folder of the shipped trainers in a bundle sent to another machine; None if this is not a bundle."""
     root = Path(__file__).parents[2]
     return root if (root / BUNDLED).is_dir() else None
 
 
 def with_trainers(environ: Mapping[str, str]) -> dict[str, str]:
-    """An environment in which the shipped trainers are found."""
+    """Return ``environ`` with PYTHONPATH extended so that a bundle's trainers are found."""
     parts = (str(bundled_trainers() or ""), environ.get("PYTHONPATH", ""))
     path = os.pathsep.join(part for part in parts if part)
     return {**environ, "PYTHONPATH": path} if path else dict(environ)
@@ -79,7 +79,7 @@ def with_trainers(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine a run would start on."""
+    """The machine that a run would start on."""
 
     system: str
     """As ``platform.system()``: Darwin, Linux."""
@@ -87,32 +87,32 @@ class Machine:
     """As ``platform.machine()``: arm64, x86_64."""
     nvidia: bool
     cores: int
-    """Logical cores this process may use."""
+    """Number of logical cores that this process may use."""
     python: str
-    """The interpreter mpstui runs in: what ``{python}`` means unless a profile names another."""
+    """The interpreter that runs mpstui: what ``{python}`` means unless a profile names another."""
     interpreter: Interpreter
     gpus: Callable[[], Sequence[str]] = tuple
-    """UUIDs of the NVIDIA cards in bus order; empty where they are not known. Asked only when a queue needs them."""
+    """Returns the UUIDs of the NVIDIA GPUs in bus order; empty if unknown. Called only if a queue needs them."""
     physical_cores: Callable[[], int | None] = lambda: None
-    """Cores that do not share their parts with another one, of those this process may use; of Apple's the fast ones."""
+    """Returns the number of physical cores that this process may use (on Apple silicon, performance cores only)."""
 
     def seems_to_have(self, device: str) -> bool:
-        """Guess from platform and driver files, in microseconds; the run's interpreter may still find more."""
+        """Guess from platform and driver files, within microseconds; the run's interpreter may still find more."""
         if device == "mps":
             return self.system == "Darwin" and self.architecture == "arm64"
         return self.nvidia if device == "cuda" else True
 
     def has(self, device: str, python: str, env: Mapping[str, str]) -> bool:
-        """Whether a run of ``python`` with ``env`` finds the device; asks that interpreter before it says no."""
+        """True if a run of ``python`` with ``env`` finds the device; asks that interpreter before returning False."""
         return self.seems_to_have(device) or self.interpreter.devices(python, env).get(device, False)
 
     def usable_devices(self) -> tuple[str, ...]:
-        """The devices the quick check finds, best first."""
+        """Return the devices that the quick check finds, best first."""
         return tuple(device for device in ("cuda", "mps", "cpu") if self.seems_to_have(device))
 
 
 class SubprocessInterpreter:
-    """Asks in a subprocess, with a time limit; our own interpreter is asked in place where nothing can differ."""
+    """Asks in a subprocess with a time limit, or in this process if the answer cannot differ."""
 
     def devices(self, python: str, env: Mapping[str, str]) -> Mapping[str, bool]:
         """See :class:`Interpreter`."""
@@ -126,7 +126,7 @@ class SubprocessInterpreter:
 
 
 def this_machine() -> Machine:
-    """The machine this process runs on."""
+    """Describe the machine that this process runs on."""
     affinity = getattr(os, "sched_getaffinity", None)  # macOS has none
     return Machine(
         system=platform.system(),
@@ -141,7 +141,7 @@ def this_machine() -> Machine:
 
 
 def _ask(command: list[str], env: Mapping[str, str]) -> Mapping[str, bool]:
-    """Run a question that prints one JSON object; the current folder is kept off its import path."""
+    """Run a command that prints one JSON object, with the current folder kept off its import path."""
     environment = {**env, "PYTHONSAFEPATH": "1"}
     try:
         done = subprocess.run(
@@ -161,7 +161,7 @@ def _ask(command: list[str], env: Mapping[str, str]) -> Mapping[str, bool]:
 
 
 def is_python(word: str) -> bool:
-    """Whether a command's first word is a Python interpreter."""
+    """True if a command's first word is a Python interpreter."""
     return PurePath(word).name.startswith("python")
 
 
@@ -172,7 +172,7 @@ _STARTER = re.compile(
 
 
 def may_start_python(program: str, cwd: Path, environ: Mapping[str, str]) -> bool:
-    """Whether a command's first word is Python, a script, or made to start other programs; True where nobody knows."""
+    """True if a command's first word is Python, a script or a launcher of other programs, or cannot be examined."""
     if is_python(program) or _STARTER.fullmatch(PurePath(program).name):
         return True
     found = str(cwd / program) if "/" in program else shutil.which(program, path=environ.get("PATH"))
@@ -184,10 +184,10 @@ def may_start_python(program: str, cwd: Path, environ: Mapping[str, str]) -> boo
 
 
 def require_device(device: str, program: str, environ: Mapping[str, str], machine: Machine) -> None:
-    """Refuse a device that this machine lacks; the run's own interpreter has the last word.
+    """Refuse a device that this machine lacks; the run's own interpreter decides.
 
     Raises:
-        UsageError: with the offer to launch on the CPU.
+        UsageError: with a hint to launch on the CPU.
     """
     python = program if is_python(program) else machine.python
     if device == "auto" or machine.seems_to_have(device):
@@ -206,10 +206,10 @@ def require_device(device: str, program: str, environ: Mapping[str, str], machin
 
 
 def require_disk_space(folder: Path, least_bytes: int) -> None:
-    """Refuse to start on a disk that is about to be full: a training's own print() ends it there.
+    """Refuse to start on a disk that is nearly full: there, a mere print() can end a training.
 
     Raises:
-        OperationError: there is less than ``least_bytes`` free.
+        OperationError: less than ``least_bytes`` are free.
     """
     existing = next((parent for parent in (folder, *folder.parents) if parent.is_dir()), Path("/"))
     free = shutil.disk_usage(existing).free
@@ -223,7 +223,7 @@ def require_disk_space(folder: Path, least_bytes: int) -> None:
 
 
 def physical_cores_of_this_machine(cpus: Path = Path("/sys/devices/system/cpu")) -> int | None:
-    """See :class:`Machine`; None where the system does not tell."""
+    """See :class:`Machine`; None if the system does not say."""
     try:
         if sys.platform == "darwin":
             told = subprocess.check_output(["/usr/sbin/sysctl", "-n", "hw.perflevel0.physicalcpu"], text=True)
@@ -235,7 +235,7 @@ def physical_cores_of_this_machine(cpus: Path = Path("/sys/devices/system/cpu"))
 
 
 BUS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""Makes CUDA count as the driver and ``nvidia-smi`` do; by itself it calls the fastest card 0."""
+"""Makes CUDA number GPUs like the driver and ``nvidia-smi``; by default, the fastest one is 0."""
 _MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
 _UUID = re.compile(r"^GPU UUID:\s*(GPU-[\w-]+)", re.MULTILINE)
 _PROC, _DEV = Path("/proc/driver/nvidia/gpus"), Path("/dev")
@@ -243,25 +243,26 @@ _PROC, _DEV = Path("/proc/driver/nvidia/gpus"), Path("/dev")
 
 @dataclass(frozen=True, slots=True)
 class VisibleGpus:
-    """What a program could use: nothing where ``names`` is empty."""
+    """The GPUs that a program can use; none if ``names`` is empty."""
 
     names: tuple[str, ...]
     env: Mapping[str, str]
-    """What the names need beside them to mean these cards."""
+    """Variables that must be set for the names to mean these GPUs."""
 
 
 @cache
 def gpus_of_this_machine() -> tuple[str, ...]:
-    """The UUID of every card in bus order; empty where nobody knows."""
-    from .telemetry.sources.nvml import Nvml  # for queues of GPUs alone; a restart on the CPU asks for none
+    """Return the UUID of every GPU in bus order; empty if unknown."""
+    from .telemetry.sources.nvml import Nvml  # imported late: only GPU queues need it
 
     return read_driver(_PROC, _DEV) or read_nvml(Nvml())
 
 
 def read_driver(proc: Path, dev: Path) -> tuple[str, ...]:
-    """What the Linux driver lists, one folder a card by bus address, as far as its device file is there to be opened.
+    """Return the UUIDs of the GPUs that the Linux driver lists (a folder each, by bus address) and that have a device
+    file.
 
-    A container may list the cards of the whole host; those it was given are the ones with a device file.
+    A container may list the GPUs of the whole host; only those assigned to it have a device file.
     """
     found = []
     for folder in sorted(proc.glob("*")):
@@ -276,7 +277,8 @@ def read_driver(proc: Path, dev: Path) -> tuple[str, ...]:
 
 
 def read_nvml(nvml: Nvml) -> tuple[str, ...]:
-    """What NVML lists, for systems without the driver's folder (WSL); no answer where a card is lost: numbers shift."""
+    """Return the UUIDs that NVML lists, for systems without the driver's folder (WSL); empty if a GPU is missing,
+    since the numbers would shift."""
     from .telemetry.source import SourceError, SourceRequest
 
     try:
@@ -290,10 +292,10 @@ def read_nvml(nvml: Nvml) -> tuple[str, ...]:
 
 
 def visible_gpus(environ: Mapping[str, str], uuids: Sequence[str]) -> VisibleGpus | None:
-    """What ``environ`` lets a CUDA program see of the cards ``uuids``; None where that cannot be said.
+    """Return which of the GPUs ``uuids`` a CUDA program sees under ``environ``; None if that is unknown.
 
-    As CUDA reads its variable (CUDA C++ Programming Guide, "CUDA Environment Variables"): a list of numbers, of
-    beginnings of UUIDs or of ``MIG-...`` names that ends at the first one there is not; empty hides all.
+    Follows CUDA's own rules (CUDA C++ Programming Guide, "CUDA Environment Variables"): a list of numbers, UUID
+    prefixes or ``MIG-...`` names, cut off at the first that does not exist; an empty list hides all.
     """
     value = environ.get(GPU_VARIABLE)
     if value is None:
@@ -305,15 +307,15 @@ def visible_gpus(environ: Mapping[str, str], uuids: Sequence[str]) -> VisibleGpu
             break
         names.append(name)
     if len(set(names)) < len(names):
-        return None  # CUDA refuses a list that names a card twice
+        return None  # CUDA refuses a list that names a GPU twice
     if not names or not all(name in uuids for name in names):
         return VisibleGpus(tuple(names), {})
-    # UUIDs as the numbers of their cards, so that two ways to name a card are one.
+    # Turn UUIDs into numbers, so that a GPU has only one name.
     return VisibleGpus(tuple(str(uuids.index(name)) for name in names), BUS_ORDER)
 
 
 def _known(word: str, uuids: Sequence[str]) -> str | None:
-    """The word, a UUID in full; None where it names no card."""
+    """Return the word, with a UUID prefix completed; None if it names no GPU."""
     if word.isdecimal():
         return str(int(word)) if not uuids or int(word) < len(uuids) else None
     if word.startswith("GPU-") and uuids:

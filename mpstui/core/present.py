@@ -1,4 +1,4 @@
-"""How values look to a person: numbers, sizes, durations, and the word for a run's state."""
+"""How values are shown: numbers, sizes, durations, and the word for a run's state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .model.snapshot import Checkpoint, Health, Numbers, RunSnapshot, State
 
 UNKNOWN = "n/a"
 NOT_FINITE = "NaN/inf"
-"""Shown for a measured value that is not finite: records do not keep whether it was NaN or an infinity."""
+"""Shown for a measured value that is not finite: records do not keep whether it was NaN or infinite."""
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _LONGEST_SECONDS = 1000 * _DAY
 
 
 def number(value: float | None, *, digits: int = 4) -> str:
-    """``digits`` significant digits in at most ``digits + 5`` cells: ``0.5312``, ``1234``, ``1.204e-05``."""
+    """Format with ``digits`` significant digits, at most ``digits + 5`` cells: ``0.5312``, ``1234``, ``1.204e-05``."""
     if value is None:
         return UNKNOWN
     if not math.isfinite(value):
@@ -34,14 +34,14 @@ def number(value: float | None, *, digits: int = 4) -> str:
 
 
 def whole(value: float | None) -> str:
-    """A count with its thousands separated: ``22,301``. A fraction keeps one decimal: ``4.5``."""
+    """Format a count with thousands separators: ``22,301``. A fraction keeps one decimal: ``4.5``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
 
 
 def short_count(value: float | None) -> str:
-    """A count in at most 5 cells (a minus sign and ``1e+100`` take one more): ``391``, ``22.3k``, ``1.20M``."""
+    """Format a count in at most 5 cells (one more for a minus sign or ``1e+100``): ``391``, ``22.3k``, ``1.20M``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if abs(value) < 9999.5:
@@ -54,7 +54,7 @@ def short_count(value: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes in at most 9 cells, powers of 1024: ``5.9 GiB``, ``512 MiB``, ``0 B``."""
+    """Format bytes in at most 9 cells, in powers of 1024: ``5.9 GiB``, ``512 MiB``, ``0 B``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     amount, unit = float(value), 0
@@ -64,12 +64,12 @@ def size(value: float | None) -> str:
 
 
 def settled(seconds: float) -> float:
-    """A growing age, in steps of ten seconds after the first minute: nobody reads a line that changes every second."""
+    """Round a growing age down to ten seconds after the first minute: a line that changes every second distracts."""
     return seconds if seconds < 60 else seconds // 10 * 10
 
 
 def duration(seconds: float | None) -> str:
-    """Two units at most, in at most 7 cells: ``45s``, ``3m 20s``, ``1h 22m``, ``12d 4h``."""
+    """Format seconds in at most two units and 7 cells: ``45s``, ``3m 20s``, ``1h 22m``, ``12d 04h``."""
     if seconds is None or not math.isfinite(seconds) or seconds < 0:
         return UNKNOWN
     if seconds >= _LONGEST_SECONDS:
@@ -85,7 +85,7 @@ def duration(seconds: float | None) -> str:
 
 
 def span(seconds: float) -> str:
-    """``45 s``, ``7 min``, ``6 h``, ``3 d``: one unit, for a sentence."""
+    """Format seconds in one unit, for use in a sentence: ``45 s``, ``7 min``, ``6 h``, ``3 d``."""
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= 2 * size or (seconds >= size and unit == "h"):
             return f"{seconds / size:.0f} {unit}"
@@ -93,7 +93,7 @@ def span(seconds: float) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A speed per second in at most 5 cells: ``0.42``, ``31.2``, ``3994``, ``12.5k``."""
+    """Format a rate per second in at most 5 cells: ``0.42``, ``31.2``, ``3994``, ``12.5k``."""
     if value is None or not math.isfinite(value):
         return UNKNOWN
     if abs(value) < 1000:
@@ -102,7 +102,7 @@ def rate(value: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A share of one in at most 6 cells: ``28.5 %``, ``100 %``."""
+    """Format a fraction of 1 in at most 6 cells: ``28.5 %``, ``100 %``."""
     if fraction is None or not math.isfinite(fraction):
         return UNKNOWN
     value = fraction * 100
@@ -110,24 +110,24 @@ def percent(fraction: float | None) -> str:
 
 
 def clock(moment: float | None) -> str:
-    """Local wall-clock time, ``14:03:07``."""
+    """Format as local wall-clock time: ``14:03:07``."""
     return _local(moment, "%H:%M:%S")
 
 
 def moment_of_day(moment: float | None, now: float) -> str:
-    """``14:03:07`` within the last day, ``Nov 18 14:03`` before that."""
+    """Format as ``14:03:07`` if less than a day from ``now``, else as ``Nov 18 14:03``."""
     if moment is not None and abs(now - moment) < _DAY:
         return clock(moment)
     return _local(moment, "%b %d %H:%M")
 
 
 def day(moment: float | None) -> str:
-    """The local date, ``2026-11-23``."""
+    """Format as a local date: ``2026-11-23``."""
     return _local(moment, "%Y-%m-%d")
 
 
 def _local(moment: float | None, form: str) -> str:
-    """In local time; a moment outside any calendar, such as nanoseconds taken for seconds, is unknown."""
+    """Format in local time; a moment beyond the calendar, such as nanoseconds taken for seconds, counts as unknown."""
     try:
         return UNKNOWN if moment is None else time.strftime(form, time.localtime(moment))
     except (OverflowError, ValueError, OSError):
@@ -135,19 +135,19 @@ def _local(moment: float | None, form: str) -> str:
 
 
 def loss_text(numbers: Numbers) -> str:
-    """The newest loss, also if it is not finite."""
+    """Format the newest loss, even if it is not finite."""
     return number(numbers.loss) if numbers.loss_is_finite else NOT_FINITE
 
 
 def ratio(part: float | None, total: float | None) -> float | None:
-    """``part / total`` between 0 and 1, None if it cannot be known."""
+    """Return ``part / total`` clamped to 0 to 1; None if unknown."""
     if part is None or total is None or total <= 0 or not math.isfinite(part) or not math.isfinite(total):
         return None
     return min(1.0, max(0.0, part / total))
 
 
 class StatusBadge(NamedTuple):
-    """A state as it is shown: a glyph and a word, so that nobody has to tell colours apart, and a tone for the colour.
+    """A state as it is shown: a glyph and a word, so that nothing depends on colour alone, and a tone for the colour.
 
     ``tone`` is ``good``, ``busy``, ``warn``, ``bad`` or ``quiet``; ``meaning`` explains the word in the help.
     """
@@ -184,7 +184,7 @@ BADGES: dict[State | Health, StatusBadge] = {
     State.WATCHED: StatusBadge("◉", "external", "quiet", "not started by mpstui; nothing more is known"),
     State.RUNNING: StatusBadge("●", "running", "good", "its processes live; nothing more is known"),
 }
-"""Every state and health, in the order in which runs go through them."""
+"""Every state and health, in the order in which runs pass through them."""
 UNHEARD = StatusBadge("?", "unheard", "quiet", "its machine is silent; the rest is as then")
 SILENT = StatusBadge("○", "silent", "quiet", "external; wrote nothing for unusually long")
 ENDED = StatusBadge("□", "ended", "quiet", "external; its program ended, how is unknown")
@@ -201,26 +201,27 @@ _SHOWN_BEHIND: dict[State | Health, tuple[StatusBadge, ...]] = {
     State.STOPPED: (MOVED,),
     State.KILLED: (CANCELLED,),
 }
-"""Badges for more than a state alone tells; the help lists them after a related one."""
+"""Badges that depend on more than the state; the help lists them after a related one."""
 WIDEST_WORD = 10
 _HEALTH_SHOWS_IN = frozenset({State.RUNNING, State.UNSUPERVISED, State.WATCHED})
 _FAILED = frozenset({State.FAILED, State.LOST, State.STOP_FAILED, State.DEPENDENCY_FAILED, State.UNREADABLE})
 _SUFFERING = frozenset({Health.STALLED, Health.HUNG})
 _MOVING = frozenset({Health.TRAINING, Health.EVALUATING, Health.SAVING})
 _LATE_SECONDS = 60.0
-"""A file may be finished this long after its run has ended, by a process that outlived it or on a slow disk."""
+"""A file may be completed this long after its run has ended, by a process that outlived it or on a slow disk."""
 _NEARLY_ALL = 0.9
-"""A training that is done counts as complete from this share on: its last steps are often not printed."""
+"""A finished training counts as complete from this share on: its last steps are often not printed."""
 
 
 _WAITING = (State.QUEUED, State.BACKING_OFF)
-"""The next attempt has not begun."""
+"""States in which the next attempt has not begun."""
 
 
 def until(run: RunSnapshot, now: float) -> float | None:
-    """Until when it is known to have run, Unix seconds: its end; now while it runs; else its last sign of life.
+    """Return until when a run is known to have run, Unix seconds: its end, or now if it is running, or its last sign of
+    life.
 
-    That is all there is of files whose program nobody sees any more, and of an attempt whose successor waits.
+    The last is for files whose program can no longer be seen, and for an attempt whose successor is waiting.
     """
     if run.ended is not None:
         return run.ended
@@ -228,14 +229,14 @@ def until(run: RunSnapshot, now: float) -> float | None:
 
 
 def lived(run: RunSnapshot, end: float, now: float) -> str:
-    """The word before how long an attempt lived up to ``end``, which is what `until` says."""
+    """Return the word that precedes an attempt's duration up to ``end``, the result of `until`: ``ran``, ``up``."""
     if run.ended is not None or run.state in _WAITING:
         return "ran"
     return "up" if end == now else "wrote for"
 
 
 def badge(snapshot: RunSnapshot) -> StatusBadge:
-    """The badge of a run: what it is doing if it is running, else its state."""
+    """Return the badge of a run: what it is doing if it is running, else its state."""
     if snapshot.heard is not None and snapshot.state.active:
         return UNHEARD
     if snapshot.state is State.RUNNING and snapshot.is_frozen:
@@ -263,19 +264,19 @@ def badge(snapshot: RunSnapshot) -> StatusBadge:
 
 
 def legend() -> Iterator[StatusBadge]:
-    """Every badge, for the help."""
+    """Yield every badge, for the help."""
     for known, shown in BADGES.items():
         yield shown
         yield from _SHOWN_BEHIND.get(known, ())
 
 
 def needs_attention(snapshot: RunSnapshot) -> bool:
-    """Whether a person should look at it: it failed, is stuck, or keeps training with a loss that is not finite."""
+    """True if the user should look at it: it failed, is stuck, or keeps training with a non-finite loss."""
     return failed_or_stuck(snapshot) or badge(snapshot) is NAN_LOSS
 
 
 def failed_or_stuck(snapshot: RunSnapshot) -> bool:
-    """Whether it failed, or is alive but makes no progress. An end that was asked for is not a failure."""
+    """True if it failed, or is alive but makes no progress. A requested end is not a failure."""
     if snapshot.state is State.KILLED:
         return not snapshot.was_cancelled and (snapshot.exit is None or snapshot.exit.requested_by is None)
     if snapshot.state in _FAILED or snapshot.gone or snapshot.log_exception is not None:
@@ -284,46 +285,46 @@ def failed_or_stuck(snapshot: RunSnapshot) -> bool:
 
 
 def needs_explaining(snapshot: RunSnapshot) -> bool:
-    """Whether a run has ended in a way that makes a person ask why."""
+    """True if a run ended in a way that needs an explanation, and one can be attempted."""
     return can_be_explained(snapshot) and not snapshot.state.active and failed_or_stuck(snapshot)
 
 
 def can_be_explained(snapshot: RunSnapshot) -> bool:
-    """Whether there is evidence to explain: our own records, or a store that says it ended, and its output."""
+    """True if there is evidence for an explanation: our own records, or an end recorded by a store and its output."""
     return snapshot.is_ours or (snapshot.exit is not None and snapshot.output is not None)
 
 
 def attention(snapshots: Iterable[RunSnapshot]) -> list[tuple[int, StatusBadge]]:
-    """How many runs need a person, by word, the worst first: ``[(2, failed), (1, stalled)]``."""
+    """Count the runs that need attention by badge, the worst first: ``[(2, failed), (1, stalled)]``."""
     counted = Counter(badge(snapshot) for snapshot in snapshots if needs_attention(snapshot))
     return sorted(((count, shown) for shown, count in counted.items()), key=lambda item: (item[1].tone, item[1].word))
 
 
 def epoch_text(numbers: Numbers) -> str:
-    """``57/200``, ``57/?`` if the total is not known, ``?/200`` if it alone is; n/a if neither."""
+    """Format the epoch as ``57/200``, ``57/?`` or ``?/200``; n/a if neither number is known."""
     epoch, epochs = ("?" if count is None else short_count(count) for count in (epoch_shown(numbers), numbers.epochs))
     return UNKNOWN if epoch == epochs == "?" else f"{epoch}/{epochs}"
 
 
 def epoch_shown(numbers: Numbers) -> float | None:
-    """The epoch being trained, as it is shown everywhere."""
+    """Return the epoch being trained, counted as it is shown everywhere."""
     return epoch_told(numbers.epoch, numbers.epochs, numbers.first_epoch)
 
 
 def step_text(numbers: Numbers) -> str:
-    """``1,234``; from ten thousand, ``22.3k``."""
+    """Format the step as ``1,234``, or from ten thousand on as ``22.3k``."""
     return whole(numbers.step) if numbers.step is None or numbers.step < 10_000 else short_count(numbers.step)
 
 
 def epoch_progress(numbers: Numbers) -> float | None:
-    """How much of the epoch is done, 0 to 1; None if that is not known."""
+    """Return how much of the epoch is done, 0 to 1; None if unknown."""
     return 1.0 if numbers.epoch_done else ratio(numbers.epoch_step, numbers.epoch_steps)
 
 
 def total_progress(numbers: Numbers) -> float | None:
-    """How much of the whole training is done, 0 to 1; None if the total is not known.
+    """Return how much of the whole training is done, 0 to 1; None if unknown.
 
-    It is 1 for a training that is done, even if its last steps were not printed, unless it stopped early.
+    It is 1 for a finished training, even if its last steps were not printed, unless it stopped early.
     """
     share = ratio(numbers.step, numbers.steps)
     if share is None and numbers.epoch is not None:
@@ -333,21 +334,21 @@ def total_progress(numbers: Numbers) -> float | None:
 
 
 def newest_logged(snapshot: RunSnapshot) -> tuple[int, float | None]:
-    """Changes when the run logs another image or text: a number and a time, falsy while nothing was logged."""
+    """Return a number and a time that change whenever the run logs an image or text; falsy until then."""
     texts = (one.time for one in reversed(snapshot.events) if one.event == "text")
     return snapshot.kept[-1].number if snapshot.kept else snapshot.images, next(texts, None)
 
 
 def short_paths(text: str, folder: object) -> str:
-    """``text`` with paths below ``folder`` shortened to relative ones."""
+    """Return ``text`` with paths below ``folder`` made relative to it."""
     return text.replace(f"{folder}/", "")
 
 
 def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
-    """Why a file that matches the run's pattern cannot be this run's; empty if it can.
+    """Return why a checkpoint that matches the run's pattern cannot be this run's own; empty if it can.
 
-    Runs that share a folder find each other's checkpoints. If two train at once, only a file that names its run tells
-    whose it is.
+    Runs that share a folder find each other's checkpoints. If two train at once, only a file that names its run can
+    settle which one it belongs to.
     """
     if checkpoint.owner is not None:
         return "" if checkpoint.owner == snapshot.run else f"of run {checkpoint.owner}"
@@ -361,7 +362,7 @@ def why_not_its_own(checkpoint: Checkpoint, snapshot: RunSnapshot) -> str:
 
 
 def completed(snapshot: RunSnapshot) -> str:
-    """That a run has finished, and with how much of what it planned."""
+    """Say that a run has finished, and how much of its plan it completed."""
     numbers = snapshot.numbers
     for done, total, unit in ((numbers.epoch, numbers.epochs, "epochs"), (numbers.step, numbers.steps, "steps")):
         if done is not None and total is not None:

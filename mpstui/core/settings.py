@@ -1,4 +1,4 @@
-"""``settings.toml``: what a person set for all runs. Checked like a profile: every mistake with file, line and key."""
+"""``settings.toml``: the user's settings for all runs. Every mistake is reported with file, line and key."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from .model.toml import TomlMistake, load_toml
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertSettings:
-    """Which alerts go where. The supervisor runs the hook and the webhook, the screen rings and notifies."""
+    """Which alerts go where. The supervisor runs the hook and the webhook; the screen rings the bell and notifies."""
 
     on: tuple[str, ...] = ALERT_EVENTS
     when: str = "always"
     """always, no_screen (hook and webhook only while no screen is open) or never."""
     bell: bool = True
     notify: str = "auto"
-    """How the terminal is asked for a notification: auto, osc9, osc777 or off."""
+    """How to request a notification from the terminal: auto, osc9, osc777 or off."""
     hook: tuple[str, ...] = ()
     webhook: str = field(default="", repr=False)
-    """May hold a token: never shown."""
+    """May contain a token: never shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergySettings:
-    """What electricity costs. Without a price energy is shown in watt hours alone."""
+    """The price of electricity. Without one, energy is only shown in watt-hours."""
 
     price: float | None = None
-    """Of one kilowatt hour."""
+    """Per kilowatt-hour."""
     currency: str = ""
-    """Shown behind the amount, as it is written: EUR, $, kr."""
+    """Shown verbatim after the amount: EUR, $, kr."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,41 +46,41 @@ class ScreenSettings:
     """How the screen looks."""
 
     theme: str = "auto"
-    """One of :data:`THEMES`; auto goes by what the terminal says of its background."""
+    """One of :data:`THEMES`; auto follows the background that the terminal reports."""
     graphics: str = "auto"
     """One of :data:`GRAPHICS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSettings:
-    """One other machine, ``[hosts.NAME]``. Paths are the far ones; a leading ~ is the far home."""
+    """One remote machine, ``[hosts.NAME]``. Paths are paths there, and a leading ~ is the home folder there."""
 
     address: str = ""
-    """What ssh is told; empty: the name."""
+    """The destination for ssh; empty: the host's name."""
     python: str = ""
-    """Its Python, 3.11 or newer, in which ``{python}`` of a profile runs too; empty: the first one found."""
+    """Its Python, 3.11 or newer, which is also ``{python}`` in profiles; empty: the first one found."""
     home: str = ""
     """Its MPSTUI_HOME; empty: the platform's folders there."""
     folder: str = ""
-    """What relative paths and ``./profiles`` begin at; empty: the user's home."""
+    """The base of relative paths and ``./profiles``; empty: the user's home folder."""
     paths: Mapping[str, str] = field(default_factory=dict)
-    """Where folders of this machine, such as data, lie there: for launches that are sent there."""
+    """Local folders, such as data, to their place on the remote machine; for launches that are sent there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsSettings:
-    """The other machines, and how they are reached."""
+    """The remote machines, and how to reach them."""
 
     ssh: tuple[str, ...] = ("ssh",)
-    """The program and its options."""
+    """The ssh program and its options."""
     show: tuple[str, ...] = ()
-    """What the screen shows beside this machine where no host is named."""
+    """The hosts that the screen shows beside this machine if none is named."""
     named: Mapping[str, HostSettings] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set."""
+    """All settings."""
 
     alerts: AlertSettings = field(default_factory=AlertSettings)
     energy: EnergySettings = field(default_factory=EnergySettings)
@@ -89,10 +89,10 @@ class Settings:
 
 
 def load_settings(home: Home) -> Settings:
-    """The settings of a home; the defaults where there is no file.
+    """Load the settings of a home; the defaults if there is no file.
 
     Raises:
-        SettingsError: the file cannot be read or has mistakes; all are named.
+        SettingsError: the file cannot be read or has mistakes; all are listed.
     """
     if why := trust.distrust_of_any(home.config, home.settings):
         raise SettingsError(home.settings, [(None, f"not obeyed, because {why}")], HINT_OWN)
@@ -110,7 +110,7 @@ _LONGEST_CURRENCY = 4
 
 
 def parse_settings(text: str, path: Path) -> Settings:
-    """Read and check one file.
+    """Parse and check the text of a settings file.
 
     Raises:
         SettingsError: with every mistake.
@@ -144,7 +144,7 @@ def _hosts(section: Mapping[str, Any]) -> HostsSettings:
 
 
 def _far_path(value: Any) -> str | None:
-    """It travels in quotes that every shell reads alike."""
+    """A path on a remote machine; it is sent in quotes, which every shell must read alike."""
     fits = checks.text(value) is None and value.isprintable() and not set(value) & set("'\\!")
     return None if fits else "a path without quotes, backslashes and exclamation marks"
 
@@ -210,7 +210,7 @@ def _problems(data: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
                 elif check is None:
                     yield (key, name), _unknown(name, f"[{key}]", tuple(_SECTIONS[key]))
                 elif expected := check(item):
-                    # An address may hold a token, so what was written there is not repeated.
+                    # A webhook address may contain a token, so the value is not repeated.
                     seen = "" if name == "webhook" else f", not {checks.described(item)}"
                     yield (key, name), f"`{name}` in [{key}] must be {expected}{seen}"
 

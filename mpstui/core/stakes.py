@@ -1,4 +1,4 @@
-"""What a run would lose if it ended now: the work that is in no checkpoint. It decides which action asks first."""
+"""What a run would lose if it ended now: the work that is in no checkpoint. It decides which actions ask first."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from .present import duration, whole, why_not_its_own
 
 HAS_PROCESSES = frozenset({State.STARTING, State.RUNNING, State.STOPPING, State.UNSUPERVISED, State.STOP_FAILED})
 ASKS_FROM_SECONDS = 120.0
-"""So much work may be lost without a question: to answer one takes longer than to do it again is annoying."""
+"""Up to this much work may be lost without a question: being asked would be the greater nuisance."""
 _LATE_SECONDS = 30.0
-"""A heartbeat tells of a checkpoint within this time of the file."""
+"""A heartbeat reports a checkpoint within this time of its file being written."""
 _SHIPPED_TRAINERS = frozenset({"trainer", "mpstui_trainer"})
 
 
 class Unsaved(NamedTuple):
-    """Work that no checkpoint holds."""
+    """Work that is in no checkpoint."""
 
     seconds: float | None
-    """None: unknown how much."""
+    """Amount of work, in seconds; None: unknown."""
     subject: str
-    """The beginning of a sentence that says so: ``20 steps (40s) since the checkpoint at step 300 are``."""
+    """The beginning of a sentence about it: ``20 steps (40s) since the checkpoint at step 300 are``."""
     none: bool = False
-    """Whether the newest checkpoint is of the newest step."""
+    """True if the newest checkpoint is from the newest step."""
 
     @property
     def matters(self) -> bool:
-        """Whether it is more than anybody would lose without a word, as far as it is known."""
+        """True if it is enough to ask before losing it, or of unknown amount."""
         return self.seconds is None or self.seconds > ASKS_FROM_SECONDS
 
 
 def unsaved(snapshot: RunSnapshot) -> Unsaved:
-    """The work since the newest checkpoint, in steps where a checkpoint tells its own, and in time."""
+    """Return the work since the newest checkpoint, in time, and in steps if the checkpoint's step is known."""
     told, files = snapshot.numbers.checkpoint, own_checkpoints(snapshot)
     if told is not None and any(told.path == str(item.path) and not item.finite for item in snapshot.checkpoints):
         told = None
@@ -65,7 +65,7 @@ def unsaved(snapshot: RunSnapshot) -> Unsaved:
 
 
 def cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
-    """What a new attempt does again, in sentences; ``caution``: why it would start from step 0."""
+    """Say what a new attempt would repeat; ``caution`` is why it would start from step 0, if it would."""
     if snapshot.state in (State.QUEUED, State.BACKING_OFF) or snapshot.started is None:
         return ""
     of_nan = "" if caution else _of_nan(snapshot)
@@ -77,7 +77,7 @@ def cost_of_restart(snapshot: RunSnapshot, caution: str) -> str:
 
 
 def _of_nan(snapshot: RunSnapshot) -> str:
-    """What follows from checkpoints that a training saved after its loss had become NaN; empty where there are none."""
+    """Say what follows from checkpoints saved after the loss had become NaN; empty if there are none."""
     broken, files = [one for one in _whole_ones(snapshot) if not one.finite], own_checkpoints(snapshot)
     if broken and files:
         return f"{broken[0].path.name} holds NaN: it continues from {files[0].path.name}. "
@@ -85,23 +85,23 @@ def _of_nan(snapshot: RunSnapshot) -> str:
 
 
 def lasted_seconds(snapshot: RunSnapshot) -> float | None:
-    """How long the attempts of a run lived, up to its end or its last sign of life; None: it was not started."""
+    """Return how long the attempts of a run ran, up to its end or last sign of life; None: it was not started."""
     return snapshot.lasted(_worked_until(snapshot))
 
 
 def _worked_until(snapshot: RunSnapshot) -> float:
-    """Until now while it has processes, however silent they are: nobody knows that they do nothing."""
+    """Return until when it worked: now if it has processes, however silent, since they may still be working."""
     told = snapshot.updated or snapshot.ended or snapshot.seen
     return max(told, snapshot.seen) if snapshot.state in HAS_PROCESSES else told
 
 
 def time_text(seconds: float | None) -> str:
-    """A duration in words."""
+    """Format a duration; ``time unknown`` for None."""
     return "time unknown" if seconds is None else duration(seconds)
 
 
 def at_stake(snapshot: RunSnapshot, *, at_once: bool = False) -> Unsaved | None:
-    """The work that its end may cost, ``at_once`` or after it was asked to; None: nothing that is worth a question."""
+    """Return the work that ending it may lose, ``at_once`` or on request; None: nothing worth a question."""
     if snapshot.state not in HAS_PROCESSES or (saves_when_stopped(snapshot) and not at_once):
         return None
     if snapshot.state is State.STARTING and snapshot.started is None:
@@ -111,7 +111,7 @@ def at_stake(snapshot: RunSnapshot, *, at_once: bool = False) -> Unsaved | None:
 
 
 def own_checkpoints(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
-    """The whole ones that no other run has written, and whose tensors hold no NaN."""
+    """Return its complete checkpoints that no other run has written and whose tensors hold no NaN."""
     return tuple(item for item in _whole_ones(snapshot) if item.finite)
 
 
@@ -120,27 +120,28 @@ def _whole_ones(snapshot: RunSnapshot) -> tuple[Checkpoint, ...]:
 
 
 def has_checkpoint(snapshot: RunSnapshot) -> bool:
-    """Whether a new attempt has something to continue from.
+    """True if a new attempt has something to continue from.
 
-    What the trainer told of may lie where nobody looks for it: only a brief snapshot, without its files, rests on that.
+    A checkpoint that the trainer reported may be somewhere that is not searched, so its report counts only for a brief
+    snapshot, which lists no files.
     """
     return bool(own_checkpoints(snapshot)) or (snapshot.brief and snapshot.numbers.checkpoint is not None)
 
 
 def goes_on_from(snapshot: RunSnapshot) -> str | None:
-    """The checkpoint that a new attempt resumes from; while its files are unknown, the word that stands for one."""
+    """Return the checkpoint that a new attempt resumes from; ``{checkpoint}`` as long as its files are unknown."""
     own = own_checkpoints(snapshot)
     return str(own[0].path) if own else "{checkpoint}" if has_checkpoint(snapshot) else None
 
 
 def saves_when_stopped(snapshot: RunSnapshot) -> bool:
-    """Whether it is known to save when it is asked to end, as the trainers that ship do, and who says so."""
+    """True if it is known to save when asked to end: a shipped trainer, or one whose heartbeat says so."""
     beat = snapshot.numbers.beat
     return is_shipped_trainer(snapshot.argv) or (beat is not None and "stop" in beat.answers)
 
 
 def is_shipped_trainer(argv: Sequence[str]) -> bool:
-    """Whether a command starts one of our trainers."""
+    """True if a command starts one of our trainers."""
     return any(word == "-m" and after in _SHIPPED_TRAINERS for word, after in pairwise(argv))
 
 

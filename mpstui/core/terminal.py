@@ -1,4 +1,4 @@
-"""What a terminal can show: how many colours, on which background, and which characters."""
+"""What a terminal can show: how many colours, on which background, with which characters."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 from collections.abc import Mapping
 
 _TRUE_COLOUR_TERMS = ("kitty", "ghostty", "wezterm", "alacritty", "foot", "contour", "iterm", "direct")
-"""Words in TERM, or in LC_TERMINAL, which ssh forwards, that name terminals with true colour."""
+"""Names of terminals with true colour, as found in TERM or in LC_TERMINAL (which ssh forwards)."""
 
 
 def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
-    """``16``, ``256`` or ``truecolor``: ``choice``, or with ``auto`` what the terminal says of itself.
+    """Return ``16``, ``256`` or ``truecolor``: ``choice``, or if that is ``auto``, what the terminal reports.
 
     Terminals with true colour set COLORTERM. ssh does not forward it, so a remote session goes by the terminal's name.
-    Inside tmux or screen the name is theirs; see :func:`mpstui.cli.screen.tmux_features`.
+    Inside tmux or screen that name is theirs; see :func:`mpstui.cli.screen.tmux_features`.
     """
     if choice != "auto":
         return choice
@@ -29,11 +29,11 @@ def colour_system(environ: Mapping[str, str], choice: str = "auto") -> str:
 
 
 _LIGHT_GROUNDS = frozenset({"7", "15"})
-"""White and bright white: the only light ones of the sixteen colours that COLORFGBG numbers."""
+"""White and bright white: the only light ones among COLORFGBG's sixteen colours."""
 
 
 def ground(environ: Mapping[str, str], choice: str = "auto") -> str:
-    """``light`` or ``dark``: ``choice``, or with ``auto`` the background that the terminal names, else dark.
+    """Return ``light`` or ``dark``: ``choice``, or if that is ``auto``, the background in COLORFGBG, else dark.
 
     Konsole, iTerm2, rxvt and others set COLORFGBG (``0;15``: foreground, background). A terminal could be asked
     (OSC 11), but one that does not answer would hold up the first paint, over SSH for seconds.
@@ -63,14 +63,14 @@ _ALIKE = {
 
 
 def lookalike(character: str) -> str:
-    """An ASCII character that looks or means nearly the same; a question mark if there is none."""
+    """Return an ASCII character that looks or means nearly the same; a question mark if there is none."""
     if "\u2800" <= character <= "\u28ff":  # braille
         return " " if character == "\u2800" else "*"
     return _ALIKE.get(character, "?")
 
 
 def write_lookalikes(stream: object) -> None:
-    """Make a text stream write look-alikes of characters that its encoding lacks, instead of failing."""
+    """Make a text stream write look-alikes of characters that its encoding lacks instead of failing."""
     if isinstance(stream, io.TextIOWrapper):
         codecs.register_error(_HANDLER, _replaced)
         stream.reconfigure(errors=_HANDLER)
