@@ -1,1 +1,1 @@
-"""What a log pane needs: a file of any size as lines, found and searched without reading all of it."""
+"""The model of a log pane: files of any size as lines, found and searched without reading all of the file."""

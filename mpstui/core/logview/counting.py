@@ -1,4 +1,4 @@
-"""How many lines of a log match a search, and which of those a line is. A count continues when the file has grown."""
+"""Counting the lines of a log that match a search, and numbering matches. A count continues as the file grows."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from .searching import PieceFinder, Search, Wanted
 
 MOST_COUNTED = 100_000
 SLICE_BYTES = 1 << 16
-"""Bytes searched at a time: every match becomes a `LogLine`, and they are all kept until the slice is done."""
+"""Bytes searched at a time: every match becomes a `LogLine`, and all are kept until the slice is done."""
 
 
 class Tally:
     """Counts matching lines from the start of the file, up to ``MOST_COUNTED``; an unfinished last line is not counted.
 
-    It keeps two numbers for each slice, however many lines that has.
+    It keeps two numbers per slice, however many lines that has.
     """
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
         self.restarts: int | None = None
-        """How often the file had been replaced when the count began; None until it begins."""
+        """How many times the file had been replaced when the count began; None until it begins."""
         self.count = 0
         """Matches found so far."""
         self.complete = False
-        """Whether the whole file has been counted, or ``MOST_COUNTED`` is reached."""
+        """True if the whole file has been counted, or ``MOST_COUNTED`` is reached."""
         self._borders = array("Q", [0])
-        """Where each slice begins; the last one is where the next slice will."""
+        """Where each slice begins; the last entry is where the next slice will begin."""
         self._before = array("Q", [0])
-        """Matches before each of these borders."""
+        """Number of matches before each border."""
 
     def advance(self, search: Search, finder: PieceFinder, budget: Budget) -> None:
-        """Count on to the end of the file, or until the budget is spent."""
+        """Continue counting to the end of the file, or until the budget is spent."""
         begin = max(self._borders[-1], finder.begin)
         last = finder.size
         if last > finder.begin and finder.read(last - 1, last) != b"\n":
@@ -52,11 +52,11 @@ class Tally:
 
     @property
     def text(self) -> str:
-        """The count so far: ``12``, or ``12+`` where there may be more."""
+        """The count so far: ``12``, or ``12+`` if there may be more."""
         return f"{self.count:,}" + ("" if self.complete and self.count < MOST_COUNTED else "+")
 
     def number_of(self, search: Search, offset: int) -> int | None:
-        """Which of the matches begins at ``offset``, from 1; None when none does, or it is not counted yet."""
+        """Return the number, from 1, of the match that begins at ``offset``; None if there is none, or none yet."""
         place = bisect_right(self._borders, offset) - 1
         if place + 1 >= len(self._borders):
             return None

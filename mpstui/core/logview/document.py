@@ -1,6 +1,6 @@
-"""The model behind a log pane. Nothing is copied from the file: what is shown is read when it is shown.
+"""The model behind a log pane. No lines are kept in memory: they are read from the file when they are shown.
 
-Opening a gigabyte costs one read at its end. Lines are addressed by their byte offset, so scrolling needs no index;
+Opening a gigabyte takes one read at its end. Lines are addressed by byte offset, so that scrolling needs no index;
 their numbers come from a count that each refresh takes a little further.
 """
 
@@ -25,35 +25,35 @@ from .line import LONGEST_FRAME_BYTES, LogLine, make_line
 from .searching import NOTHING, LinePiece, PieceFinder, Search, Wanted, beginning_errors, matching
 
 COUNT_SECONDS = 0.01
-"""Time one refresh spends on counting lines."""
+"""Time that one refresh spends on counting lines."""
 SEARCH_SECONDS = 3.0
 COUNTED_BLOCK_BYTES = 1 << 20
 NEAR_BYTES = 1 << 14
-"""This close to where the count stands, lines are numbered backwards from there. A pane that follows the end of a log
-asks for no others."""
+"""This close to the position of the count, lines are numbered backwards from there. A pane that follows the end of a
+log needs no others."""
 
 
 class LogDocument:
-    """One log file, which may not exist yet, grow, be truncated or be replaced. Not thread-safe."""
+    """One log file, which may not exist yet, may grow, be truncated or be replaced. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.search_stopped_at: int | None = None
-        """Where the last search ran out of time, for the next one to start from; None when it finished."""
+        """Where the last search ran out of time, to continue from there; None if it finished."""
         self._file = FollowedFile(path)
-        """Its offset is how far the line count has got."""
+        """Its offset is how far lines have been counted."""
         self._descriptor: int | None = None
         self._restarts = 0
         self._size = 0
         self.encoding: str | None = None
-        """``utf-16-le`` or ``utf-16-be``; None for any other encoding, which is found out line by line."""
+        """``utf-16-le`` or ``utf-16-be``; None for any other encoding, which is detected line by line."""
         self._counter = LineCounter(self._file)
         self._finder: PieceFinder | None = None
         self.waiting = False
-        """Whether bytes in view are still on their way, as from another machine; the pane keeps what it shows."""
+        """True while bytes in view are still being fetched from another machine; the pane keeps what it shows."""
 
     def refresh(self) -> bool:
-        """Look at the file again; True when there is something new to show."""
+        """Check the file again; True if there is something new to show."""
         changed = self._look()
         if self._descriptor is not None:
             before = self.line_count
@@ -64,29 +64,29 @@ class LogDocument:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the file when it was last looked at."""
+        """Size of the file when it was last checked."""
         return self._size
 
     @property
     def line_count(self) -> int | None:
-        """Lines in the file; None until they are counted."""
+        """Number of lines in the file; None until they are counted."""
         return self._counter.total(self._size)
 
     def tail(self, rows: int) -> list[LogLine]:
-        """The last ``rows`` lines in the order of the file, including an unfinished one."""
+        """Return the last ``rows`` lines in file order, including an unfinished one."""
         return self.before(self._size, rows)
 
     def window(self, first_offset: int, rows: int) -> list[LogLine]:
-        """``rows`` lines, from the first one that begins at or after ``first_offset``."""
+        """Return up to ``rows`` lines, from the first one that begins at or after ``first_offset``."""
         return self._lines(lambda finder: islice(finder.forwards(finder.next_start(first_offset)), max(0, rows)))
 
     def before(self, offset: int, rows: int) -> list[LogLine]:
-        """The last ``rows`` lines that begin before ``offset``, in the order of the file."""
+        """Return the last ``rows`` lines that begin before ``offset``, in file order."""
         offset = min(offset, self._size)
         return self._lines(lambda finder: islice(finder.backwards(finder.next_start(offset)), max(0, rows)))
 
     def at_line(self, number: int, rows: int) -> list[LogLine]:
-        """``rows`` lines from line ``number`` on; none while the count has not reached it."""
+        """Return up to ``rows`` lines from line ``number`` on; none until the count has reached it."""
         block = self._counter.block_of(number)
         if block is None or self._finder is None or self._descriptor is None:
             return []
@@ -98,20 +98,20 @@ class LogDocument:
     def search(
         self, pattern: str, start_offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS
     ) -> LogLine | None:
-        """The next line that shows ``pattern``, read as :func:`.searching.compiled` says.
+        """Return the next line that matches ``pattern``, which is interpreted by :func:`.searching.compiled`.
 
-        Searches forwards the lines that begin at or after ``start_offset``, backwards those that begin before it.
-        None when no line matches, or when ``seconds`` were not enough (see :attr:`search_stopped_at`).
+        Searches the lines that begin at or after ``start_offset``, or backwards those that begin before it. None if no
+        line matches, or if ``seconds`` were not enough (see :attr:`search_stopped_at`).
         """
         return self.find(matching(pattern) if pattern else NOTHING, start_offset, backwards=backwards, seconds=seconds)
 
     def next_error(self, offset: int, backwards: bool = False, seconds: float = SEARCH_SECONDS) -> LogLine | None:
-        """The next line that begins an error; directions and time limit as for :meth:`search`."""
+        """Return the next line that begins an error; directions and time limit as for :meth:`search`."""
         return self.find(beginning_errors(), offset, backwards=backwards, seconds=seconds)
 
     @property
     def span(self) -> tuple[float | None, float | None]:
-        """When the attempt that wrote this log began and ended, Unix seconds; None where there is no record of it."""
+        """When the attempt that wrote this log began and ended, Unix seconds; None if there is no record."""
         folder = AttemptDir(self.path.parent, 0)
         launch = storage.read_or_none(LaunchRecord, folder.launch)
         end = storage.read_or_none(ExitRecord, folder.exit) if launch is not None else None
@@ -119,29 +119,29 @@ class LogDocument:
 
     @property
     def opened(self) -> bool:
-        """Whether there is a file."""
+        """True if the file exists and has been opened."""
         return self._finder is not None
 
     @property
     def restarts(self) -> int:
-        """How often the file has been replaced."""
+        """How many times the file has been replaced."""
         return self._restarts
 
     def bytes_between(self, start: int, end: int) -> bytes:
-        """The file's bytes in that range, as many as there are."""
+        """Return the file's bytes in that range, as far as they exist."""
         with suppress(OSError):
             return self._finder.read(start, end) if self._finder is not None else b""
         return b""
 
     def lines_before(self, offset: int) -> int | None:
-        """How many newlines come before ``offset``; None while they are not counted."""
+        """Return the number of newlines before ``offset``; None until they are counted."""
         with suppress(OSError):
             number = self._counter.number_at(self._descriptor, offset) if self._descriptor is not None else None
             return None if number is None else number - 1
         return None
 
     def count_on(self, tally: Tally, seconds: float) -> bool:
-        """Spend ``seconds`` on a tally; False when the file has been replaced, so that a new tally is needed."""
+        """Spend up to ``seconds`` on a tally; False if the file has been replaced, so that a new tally is needed."""
         tally.restarts = self._restarts if tally.restarts is None else tally.restarts
         if tally.restarts != self._restarts:
             return False
@@ -151,7 +151,7 @@ class LogDocument:
         return True
 
     def number_in(self, tally: Tally, offset: int) -> int | None:
-        """Which match of a tally begins at ``offset``, from 1; None when none does, or it is not counted yet."""
+        """Return the number in a tally, from 1, of the match at ``offset``; None if there is none, or none yet."""
         if self._finder is not None and tally.restarts == self._restarts:
             with suppress(OSError):
                 return tally.number_of(self._searching(Budget(SEARCH_SECONDS)), offset)
@@ -173,7 +173,7 @@ class LogDocument:
     def _look(self) -> bool:
         changed = self._file.poll()
         if self._file.changed_at is None:
-            return False  # not there yet, or just being replaced: what is open stays readable
+            return False  # missing or just being replaced: the open file stays readable
         if self._file.restarts != self._restarts:
             self.close()
             self._restarts, self._counter = self._file.restarts, LineCounter(self._file)
@@ -186,14 +186,14 @@ class LogDocument:
         self.encoding = sniff_utf16(os.pread(self._descriptor, SNIFF_BYTES, 0))
         self._size = self._file.size
         if self.encoding == "utf-16-le" and self._size >= 2:
-            # Lines are cut at the byte 0x0A: the zero behind it belongs to the newline before it.
+            # Lines are split after the byte 0x0A; the zero byte after it still belongs to that newline.
             self._size -= int(os.pread(self._descriptor, 2, self._size - 2) == b"\n\0")
         begin = after_hole(self._descriptor, 0, self._size)  # a capped log has had its front removed
         self._finder = PieceFinder(self._descriptor, self._size, begin)
         return True
 
     def _lines(self, pieces: Callable[[PieceFinder], Iterable[LinePiece]]) -> list[LogLine]:
-        """These pieces as lines, in the order of the file."""
+        """Return these pieces as lines, in file order."""
         finder = self._finder
         if finder is None:
             return []
@@ -204,7 +204,7 @@ class LogDocument:
         return self._numbered(lines)
 
     def _numbered(self, lines: list[LogLine]) -> list[LogLine]:
-        """The lines with their numbers, where the count has reached them; pieces of one long line share a number."""
+        """Return the lines, numbered if the count has reached them; pieces of one long line share a number."""
         if not lines or self._descriptor is None:
             return lines
         number = self._counter.number_at(self._descriptor, lines[0].offset)
@@ -223,7 +223,7 @@ class LogDocument:
             return make_line(utf8_of(self._finder.read(start, end), self.encoding), start, end)
         if end - start <= LONGEST_FRAME_BYTES:
             return make_line(self._finder.read(start, end), start, end)
-        # Of a line that was redrawn the last part is shown, of any other the first.
+        # Show the end of a line that was redrawn, and the beginning of any other.
         raw = self._finder.read(end - LONGEST_FRAME_BYTES, end)
         missing = 0
         if b"\r" not in raw.rstrip(b"\r\n"):
@@ -231,7 +231,7 @@ class LogDocument:
         return make_line(raw, start, end, missing=missing)
 
     def find(self, wanted: Wanted, offset: int, *, backwards: bool, seconds: float) -> LogLine | None:
-        """The next line that is wanted; directions and time limit as for :meth:`search`."""
+        """Return the next wanted line; directions and time limit as for :meth:`search`."""
         self.search_stopped_at = None
         if self._finder is None:
             return None
@@ -245,19 +245,19 @@ class LogDocument:
 
 
 class LineCounter:
-    """Counts newlines from the start of a file. It keeps one number for each megabyte, however many lines that has."""
+    """Counts newlines from the start of a file. It keeps one number per megabyte, however many lines that has."""
 
     def __init__(self, file: FollowedFile) -> None:
         """Counting advances the offset of ``file``, which may grow meanwhile."""
         self._file = file
         self._before = array("Q", [0])
-        """Newlines before each block."""
+        """Number of newlines before each block."""
         self._newlines = 0
         self._ends_line = True
-        """Whether the last byte counted was a newline."""
+        """True if the last byte counted was a newline."""
 
     def advance(self, descriptor: int, size: int, budget: Budget) -> None:
-        """Count on to the end of the file, or until the budget is spent."""
+        """Continue counting to the end of the file, or until the budget is spent."""
         while self._file.offset < size:
             border = len(self._before) * COUNTED_BLOCK_BYTES
             data = os.pread(descriptor, min(border, size) - self._file.offset, self._file.offset)
@@ -272,13 +272,13 @@ class LineCounter:
                 return
 
     def total(self, size: int) -> int | None:
-        """Lines in the file, an unfinished last one included; None until they are counted."""
+        """Return the number of lines, including an unfinished last one; None until they are counted."""
         if self._file.offset < size:
             return None
         return self._newlines + (0 if self._ends_line else 1)
 
     def number_at(self, descriptor: int, offset: int) -> int | None:
-        """Number of the line that begins at ``offset``, from 1; None while the count has not reached it."""
+        """Return the number, from 1, of the line that begins at ``offset``; None until the count has reached it."""
         if offset > self._file.offset:
             return None
         if self._file.offset - offset < NEAR_BYTES:
@@ -289,7 +289,7 @@ class LineCounter:
         return self._before[block] + os.pread(descriptor, offset - start, start).count(b"\n") + 1
 
     def block_of(self, number: int) -> int | None:
-        """Offset of the block in which line ``number`` begins; None while the count has not reached it."""
+        """Return the offset of the block in which line ``number`` begins; None until the count has reached it."""
 
         if number < 1 or number > self._newlines + 1:
             return None

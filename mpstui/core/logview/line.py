@@ -1,4 +1,4 @@
-"""One line of a log as a person sees it: the last of its redraws, without control sequences, with colours and level."""
+"""One line of a log as a terminal shows it: its last redraw, without control sequences, with colours and level."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ..formats.console import StyleSpan, colour_only, decode_line, style_spans
 
 Level = Literal["error", "warning", "info"]
 LONGEST_SHOWN = 4096
-"""Characters of a line that are shown; the rest is only counted, and searched."""
+"""Characters of a line that are shown; the rest is only counted and searched."""
 LONGEST_FRAME_BYTES = 1 << 16
 MOST_REDRAWS = 64
 _NEAR_BYTES = 1 << 12
-"""The end of a line, which usually holds ``MOST_REDRAWS`` redraws if the line has that many."""
+"""Bytes at the end of a line to search first: they usually contain ``MOST_REDRAWS`` redraws if the line does."""
 
 _ERROR = re.compile(
     r"\b(?:ERROR|CRITICAL|FATAL)\b|^\s*(?:\[rank\d+\]:\s*)?(?:Traceback \(most recent call last\)|"
@@ -32,26 +32,26 @@ _BLANK = re.compile(rb"(?:\s|\x1b\[[0-9;?]{0,16}[A-Za-z])*")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line whose text is safe on any terminal."""
+    """A line whose text is safe to print on any terminal."""
 
     number: int | None
     """From 1; None until the lines before it are counted."""
     offset: int
-    """Where it begins in the file, in bytes."""
+    """Byte offset of its beginning in the file."""
     end: int
-    """Where the next line begins."""
+    """Byte offset of the next line."""
     text: str
     spans: tuple[StyleSpan, ...] = ()
     level: Level | None = None
     hidden_characters: int = 0
-    """Characters that are not shown; bytes where they were not even read."""
+    """Number of characters that are not shown; bytes, for the part that was not even read."""
 
 
 def make_line(raw: bytes, offset: int, end: int, *, missing: int = 0) -> LogLine:
-    """Make a line, still without a number, from its bytes.
+    """Make a line, not yet numbered, from its bytes.
 
     Args:
-        missing: how many bytes of the line ``raw`` does not hold.
+        missing: number of bytes of the line that ``raw`` leaves out.
     """
     marked = visible(raw)
     text, spans = style_spans(marked) if "\x1b" in marked else (marked, ())
@@ -63,9 +63,9 @@ def make_line(raw: bytes, offset: int, end: int, *, missing: int = 0) -> LogLine
 
 
 def visible(raw: bytes) -> str:
-    """The text that a terminal would end up showing: the last redraw that is not blank.
+    """Return the text that a terminal would end up showing: the last redraw that is not blank.
 
-    Colour (SGR) sequences are kept, all other control sequences are removed.
+    Colour (SGR) sequences are kept; all other control sequences are removed.
     """
     raw = raw.replace(b"\0", b"").rstrip(b"\r\n")
     if raw.isascii() and (text := raw.decode()).isprintable():
@@ -76,14 +76,14 @@ def visible(raw: bytes) -> str:
 
 
 def last_frame(raw: bytes) -> bytes:
-    """The last redraw of a line that is not blank."""
+    """Return the last redraw of a line that is not blank."""
     for first in (max(0, len(raw) - _NEAR_BYTES), 0):
         borders, ends = [first], []
         for match in _DRAWN_OVER.finditer(raw, first):
             ends.append(match.start())
             borders.append(match.end())
         if len(ends) > MOST_REDRAWS or not first:
-            break  # the first redraw found, which may have lost its beginning, is not among those tried
+            break  # the first redraw found may be cut off at its beginning, but will not be tried
     ends.append(len(raw))
     for start, end in list(zip(borders, ends, strict=True))[: -MOST_REDRAWS - 1 : -1]:
         if not _BLANK.fullmatch(raw, start, end):
@@ -92,7 +92,7 @@ def last_frame(raw: bytes) -> bytes:
 
 
 def level_of(text: str) -> Level | None:
-    """The level that a line shows by its words; a traceback and its frames are errors."""
+    """Return the level that the words of a line suggest; a traceback and its frames are errors."""
     if not _LETTERS.search(text):
         return None
     if _ERROR.search(text) or _FRAME_OF_TRACEBACK.match(text):
@@ -103,5 +103,5 @@ def level_of(text: str) -> Level | None:
 
 
 def begins_error(text: str) -> bool:
-    """Whether "next error" stops at this line, which it does not at each frame of a traceback."""
+    """True if "next error" stops at this line; it does not stop at each frame of a traceback."""
     return _ERROR.search(text) is not None

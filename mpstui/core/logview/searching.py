@@ -1,7 +1,8 @@
-"""Finds the lines of a huge file without an index, reading two blocks at most, and searches it block by block.
+"""Finds the lines of a huge file without an index, reading at most two blocks, and searches it block by block.
 
-A *piece* is a line, or part of a line of megabytes. Such a line is cut at multiples of ``BLOCK_BYTES``: a multiple is a
-border if the whole block before it holds no newline. Reading forwards and backwards finds the same borders.
+A *piece* is a line, or part of a line that is megabytes long. Such a line is split at multiples of ``BLOCK_BYTES``: a
+multiple is a border if the whole block before it contains no newline. Reading forwards and backwards finds the same
+borders.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ READ_BYTES = 1 << 16
 
 
 class LinePiece(NamedTuple):
-    """Bytes ``start`` to ``end`` of the file, newline included."""
+    """Bytes ``start`` to ``end`` of the file, including the newline."""
 
     start: int
     end: int
@@ -40,7 +41,7 @@ class PieceFinder:
         self._data = b""
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes of the file, through a small cache."""
+        """Return bytes of the file, through a small cache."""
         end = min(end, self.size)
         if start >= end:
             return b""
@@ -52,7 +53,7 @@ class PieceFinder:
         return os.pread(self._descriptor, end - start, start)
 
     def start_before(self, end: int) -> int:
-        """The start of the piece whose last byte is at ``end - 1``."""
+        """Return the start of the piece that holds byte ``end - 1``."""
         border = (end - 1) // BLOCK_BYTES * BLOCK_BYTES
         found = self._last_newline(max(border, self.begin), end - 1)
         if found is not None:
@@ -63,7 +64,7 @@ class PieceFinder:
         return border if found is None else found + 1
 
     def end_after(self, start: int) -> int:
-        """The end of the piece that begins at ``start``."""
+        """Return the end of the piece that begins at ``start``."""
         border = (start // BLOCK_BYTES + 1) * BLOCK_BYTES
         found = self._first_newline(start, border)
         if found is not None:
@@ -76,7 +77,7 @@ class PieceFinder:
         return min(border, self.size)
 
     def next_start(self, offset: int) -> int:
-        """Where the first piece at or after ``offset`` begins; ``size`` if there is none."""
+        """Return the start of the first piece that begins at or after ``offset``; ``size`` if there is none."""
         if offset <= self.begin:
             return self.begin
         if offset >= self.size:
@@ -85,7 +86,7 @@ class PieceFinder:
         return start if start == offset else self.end_after(start)
 
     def forwards(self, start: int) -> Iterator[LinePiece]:
-        """The pieces from ``start``, where one begins, to the end of the file."""
+        """Yield the pieces from ``start``, which must begin one, to the end of the file."""
         while start < self.size:
             data = self.read(start, start + self.reads)
             if not data:
@@ -102,7 +103,7 @@ class PieceFinder:
                 start = end
 
     def backwards(self, end: int) -> Iterator[LinePiece]:
-        """The piece that ends at ``end``, the one before it, and so on."""
+        """Yield the piece that ends at ``end``, the one before it, and so on."""
         while end > self.begin:
             if not self._base < end <= self._base + len(self._data) or end - self._base < self.reads // 8:
                 start = max(self.begin, end - self.reads)  # many short lines are found in one read
@@ -112,7 +113,7 @@ class PieceFinder:
             end = start
 
     def _last_newline(self, low: int, high: int) -> int | None:
-        """Position of the last newline in [low, high)."""
+        """Return the position of the last newline in [low, high)."""
         while high > low:
             start = max(low, self._base if self._base < high <= self._base + len(self._data) else high - self.reads)
             found = self.read(start, high).rfind(b"\n")
@@ -122,7 +123,7 @@ class PieceFinder:
         return None
 
     def _first_newline(self, low: int, high: int) -> int | None:
-        """Position of the first newline in [low, high)."""
+        """Return the position of the first newline in [low, high)."""
         high = min(high, self.size)
         while low < high:
             end = min(high, low + self.reads)
@@ -137,7 +138,7 @@ class PieceFinder:
 
 
 SEARCH_BYTES = 1 << 18
-"""Bytes searched between two looks at the time budget."""
+"""Bytes searched between two checks of the time budget."""
 Maker = Callable[[LinePiece], LogLine]
 _NEWLINE = re.compile(b"\n")
 _SIGNS_OF_ERROR = (
@@ -147,10 +148,10 @@ _SIGNS_OF_ERROR = (
 
 
 class LiteralHint:
-    """Finds candidate lines in raw bytes by plain words, of which a line must hold one.
+    """Finds candidate lines in raw bytes: those that contain at least one of some plain words.
 
-    A hint may name lines that do not match, but misses none that does, so most of a file is never decoded. Plain words
-    are many times faster than a regular expression.
+    A hint may name lines that do not match, but misses none that does, so that most of a file is never decoded. Plain
+    words are many times faster than a regular expression.
     """
 
     def __init__(self, words: Sequence[bytes], *, ignore_case: bool = False) -> None:
@@ -158,11 +159,11 @@ class LiteralHint:
         self._ignore_case = ignore_case
 
     def serves(self, text: bytes, *, raw_tells: bool) -> bool:
-        """Whether the hint can be trusted to miss no line of ``text``; ``raw_tells`` as in `Search`."""
+        """True if the hint is sure to miss no line of ``text``; ``raw_tells`` as in `Search`."""
         return True
 
     def lines(self, text: bytes) -> Iterator[int]:
-        """The numbers of candidate lines, from 0, in any order; ``text`` has no escape sequences."""
+        """Yield the numbers of candidate lines, from 0, in any order; ``text`` must have no escape sequences."""
         where = text.lower() if self._ignore_case else text
         for word in self._words:
             at, counted, number = where.find(word), 0, 0
@@ -180,7 +181,7 @@ class PatternHint:
         words = pattern.pattern.pattern
         self._anchored = re.search(r"[\^$]|\\[bB]", words) is not None
         self._of_whole_lines = re.search(r"\\[AZ]|\(\?[=!<]", words) is not None
-        """Whether it may match a line by itself but not within the text around it."""
+        """True if it may match a line on its own, but not within the surrounding text."""
         flags = re.MULTILINE | pattern.pattern.flags & re.IGNORECASE
         self._raw = re.compile(words.encode(errors="replace"), flags)
         self._pattern = re.compile(words, flags)
@@ -207,12 +208,12 @@ class PatternHint:
 def _decoded(text: bytes) -> str:
     try:
         return text.decode()
-    except UnicodeDecodeError:  # then line by line, as each is shown
+    except UnicodeDecodeError:  # decode line by line, as for display
         return "\n".join(map(decode_line, text.split(b"\n")))
 
 
 def _matched(pattern: re.Pattern[AnyStr], drawn: AnyStr, text: AnyStr, newline: AnyStr) -> Iterator[int]:
-    """Numbers of the lines of ``text`` in which ``pattern`` matches; ``drawn`` is ``text`` with redraws as lines."""
+    """Yield the numbers of the lines of ``text`` that match; ``drawn`` is ``text`` with redraws turned into lines."""
     at = counted = number = 0
     while (match := pattern.search(drawn, at)) is not None:
         number += text.count(newline, counted, match.start())
@@ -227,10 +228,10 @@ Hint = LiteralHint | PatternHint
 
 
 class Search:
-    """One search through a file. ``stopped_at`` is where its budget ran out, None if it finished."""
+    """One search through a file. ``stopped_at`` is where its budget ran out; None if it finished."""
 
     def __init__(self, finder: PieceFinder, make: Maker, budget: Budget, *, raw_tells: bool = True) -> None:
-        """``raw_tells``: whether text can be searched as the file's bytes (in UTF-16 it cannot)."""
+        """``raw_tells``: True if the file's raw bytes can be searched for text (not in UTF-16)."""
         self._raw_tells = raw_tells
         self._finder = finder
         self._make = make
@@ -238,7 +239,7 @@ class Search:
         self.stopped_at: int | None = None
 
     def next(self, wanted: Wanted, start: int, *, backwards: bool) -> LogLine | None:
-        """The next match among the lines that begin at or after ``start``, or backwards among those before it."""
+        """Return the next match among the lines that begin at or after ``start``, or backwards among those before."""
         for piece in self._backwards(wanted.hint, start) if backwards else self._forwards(wanted.hint, start):
             line = self._make(piece)
             if self._shows(wanted, line, piece):
@@ -246,16 +247,16 @@ class Search:
         return None
 
     def offsets(self, wanted: Wanted, begin: int, end: int) -> list[int]:
-        """Where the matches between two line starts begin, in order and whatever the budget."""
+        """Return the offsets of all matches between two line starts, in order, regardless of the budget."""
         pieces = self._candidates(wanted.hint, begin, end)
         return [piece.start for piece in pieces if self._shows(wanted, self._make(piece), piece)]
 
     def _shows(self, wanted: Wanted, line: LogLine, piece: LinePiece) -> bool:
-        # The part of a long line that is not shown may match too.
+        # The hidden part of a long line may match too.
         return wanted.matches(line) or (line.hidden_characters > 0 and self._hides(wanted.hint, piece))
 
     def _forwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
-        """Pieces from ``start`` on that may hold a match."""
+        """Yield the pieces from ``start`` on that may contain a match."""
         begin = self._finder.next_start(start)
         while begin < self._finder.size:
             end = self._finder.next_start(begin + SEARCH_BYTES)
@@ -268,7 +269,7 @@ class Search:
                 return
 
     def _backwards(self, hint: Hint, start: int) -> Iterator[LinePiece]:
-        """Pieces that begin before ``start`` and may hold a match, last first."""
+        """Yield the pieces that begin before ``start`` and may contain a match, last first."""
         end = self._finder.next_start(start)
         while end > self._finder.begin:
             begin = self._finder.next_start(max(self._finder.begin, end - SEARCH_BYTES))
@@ -298,23 +299,23 @@ class Search:
 
 
 class Wanted(NamedTuple):
-    """What a search looks for: a hint that names candidates, and the test that decides."""
+    """What a search looks for: a hint that names candidates, and a test that decides."""
 
     hint: Hint
     matches: Callable[[LogLine], bool]
     name: str = ""
-    """The name from which :func:`wanted_of` makes the same again, on the machine that has the file."""
+    """The name from which :func:`wanted_of` recreates it on the machine that has the file."""
 
 
 NOTHING = Wanted(LiteralHint([]), lambda line: False)
 
 
 def matching(pattern: str) -> Wanted:
-    """Lines that show a pattern, read as :func:`compiled` says."""
+    """Search for lines that match a pattern, which is interpreted by :func:`compiled`."""
     text = compiled(pattern)
     words = text.pattern.pattern
     literal = re.escape(words).replace("\\ ", " ").replace("\\-", "-") == words
-    # The fastest hint that misses no line.
+    # Choose the fastest hint that misses no line.
     any_case = bool(text.pattern.flags & re.IGNORECASE)
     plain = literal and words.isascii()
     hint: Hint = LiteralHint([words.encode()], ignore_case=any_case) if plain else PatternHint(text)
@@ -322,28 +323,28 @@ def matching(pattern: str) -> Wanted:
 
 
 def beginning_errors() -> Wanted:
-    """Lines that begin an error."""
+    """Search for lines that begin an error."""
     return Wanted(LiteralHint(_SIGNS_OF_ERROR), lambda line: begins_error(line.text), "!")
 
 
 def of_levels(levels: frozenset[str]) -> Wanted:
-    """Lines of these levels: ``error``, ``warning``."""
+    """Search for lines of these levels: ``error``, ``warning``."""
     signs = [*_SIGNS_OF_ERROR, b'File "'] if "error" in levels else []
     signs += [b"WARN", b"arning"] if "warning" in levels else []
     return Wanted(LiteralHint(signs), lambda line: line.level in levels, f"={' '.join(sorted(levels))}")
 
 
 def wanted_of(name: str) -> Wanted:
-    """What has this :attr:`Wanted.name`: ``/pattern``, ``!`` for errors, ``=error warning`` for levels, or none."""
+    """Return the search of this :attr:`Wanted.name`: ``/pattern``, ``!`` for errors, ``=error warning`` for levels."""
     if name.startswith("/") and len(name) > 1:
         return matching(name[1:])
     return beginning_errors() if name == "!" else of_levels(frozenset(name[1:].split())) if name else NOTHING
 
 
 def compiled(pattern: str) -> LinePattern:
-    """The pattern as a regular expression; an invalid one, or one that could take for ever, is taken literally.
+    """Compile a pattern as a regular expression; one that is invalid or could run for ever is taken literally.
 
-    Case matters only if the pattern has a capital letter; one after a backslash does not count.
+    Case matters only if the pattern has a capital letter (other than after a backslash).
     """
     flags = 0 if re.search(r"[A-Z]", re.sub(r"\\.", "", pattern)) else re.IGNORECASE
     try:

@@ -1,7 +1,7 @@
-"""Finds the line of a log for a step and the step for a line, from what the lines themselves say.
+"""Finds the line of a log for a step, and the step for a line, from the lines alone.
 
-Only steps of the whole training are used, not those counted within an epoch. Where the steps of a log go back (the
-program began again, or the file holds two runs), no line is found by its step.
+Only global steps are used, not steps within an epoch. If the steps of a log go back (the program restarted, or the file
+holds two runs), no line is found by its step.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from .document import LogDocument
 from .line import LogLine
 
 _NEAR_LINES = 60
-"""A line that names no step takes the last one named within this many lines before it."""
+"""A line without a step takes the last one printed within this many lines before it."""
 _WINDOW_LINES, _PROBES, _SURVEYED = 20, 60, 8
 _LAST_BYTES = 1 << 11
-"""Once the binary search has narrowed the log to this much, its lines are read one after another."""
+"""Once the binary search has narrowed the log down to this many bytes, lines are read one by one."""
 _MOST_LINES = 400
 _MOST_KNOWN = 1 << 14
-"""Parsed lines that are remembered."""
+"""Number of parsed lines that are remembered."""
 
 
 class LogSteps:
     """Finds lines by step and steps by line; remembers the lines it has parsed."""
 
     def __init__(self, document: LogDocument, total: int | None = None) -> None:
-        """``total``: steps of the whole training, if known: a step printed as ``N/total`` is then one of those."""
+        """``total``: steps of the whole training, if known: a step printed as ``N/total`` is then a global one."""
         self._document, self.total = document, total
         self._known: dict[tuple[int, int], int | None] = {}
         self._surveyed: tuple[int, list[tuple[int, int]]] | None = None
 
     def told(self, line: LogLine) -> int | None:
-        """The step that a line names, None if it names none."""
+        """Return the step printed in a line; None if there is none."""
         key = line.offset, line.end
         if key not in self._known:
             if len(self._known) >= _MOST_KNOWN:
@@ -44,12 +44,12 @@ class LogSteps:
         return self._known[key]
 
     def of(self, line: LogLine) -> int | None:
-        """The step at which a line was printed: the one it names, else the last one named shortly before it."""
+        """Return the step at which a line was printed: its own, else the last one printed shortly before it."""
         own = self.told(line)
         return own if own is not None else self._last(self._document.before(line.offset, _NEAR_LINES))
 
     def line_at(self, step: float) -> LogLine | None:
-        """The last line that names ``step`` or an earlier one; None if no line names a step, or the steps go back."""
+        """Return a line of the last step up to ``step``; None if there is none, or if the steps go back."""
         low, high = 0, self._document.size_bytes
         seen = self._survey()
         if not seen:
@@ -82,7 +82,7 @@ class LogSteps:
         return best
 
     def _survey(self) -> list[tuple[int, int]]:
-        """Offsets and steps of a few lines spread over the log, looked up again when it has grown by half."""
+        """Return offset and step of a few lines spread over the log; looked up again once it has grown by half."""
         size = self._document.size_bytes
         if self._surveyed is None or not self._surveyed[0] <= size <= self._surveyed[0] * 1.5:
             places = (size * part // _SURVEYED for part in range(_SURVEYED))

@@ -1,6 +1,6 @@
-"""When a line of a log was printed: its own time stamp, else the time at which the step it names was measured.
+"""When a line of a log was printed: its own timestamp, else the time at which its step was measured.
 
-Nobody records when a line arrives. In a log without time stamps, a line that names no step, or a step that was not
+The arrival of lines is not recorded. In a log without timestamps, a line without a step, or with one that was not
 measured, therefore has no time.
 """
 
@@ -26,9 +26,9 @@ _IN_RECORD = re.compile(
     r'"(?:_?timestamp|ts|time|asctime|datetime)": ?"?(?:(\d{4})-(\d\d)-(\d\d)[T ](\d\d:\d\d:\d\d)|(\d{10})\b)'
 )
 _LOOKED_AT = 40
-"""Lines at either end of a log that are searched for time stamps."""
+"""Lines at each end of a log that are searched for timestamps."""
 _NEAR_SECONDS = 60.0
-"""A time is interpolated, and shown to the minute, between two points at most this far apart."""
+"""Times are interpolated, and shown to the minute, only between points at most this far apart."""
 
 
 class Stamp(NamedTuple):
@@ -37,11 +37,11 @@ class Stamp(NamedTuple):
     clock: str
     """``10:35:12``, or ``~10:35`` if it was interpolated."""
     day: str = ""
-    """``2026-11-23``; empty if it is not known."""
+    """``2026-11-23``; empty if unknown."""
 
 
 class LogTimes:
-    """Tells when the lines of one log were printed, by stamps or by steps: never both, as their clocks may differ."""
+    """Finds when lines of one log were printed, by timestamps or by steps; never both, as their clocks may differ."""
 
     def __init__(self, document: LogDocument, steps: LogSteps) -> None:
         # Another attempt may have measured the same steps again; its times say nothing about these lines.
@@ -51,7 +51,7 @@ class LogTimes:
         self._own = any(map(own_stamp, [*document.window(0, _LOOKED_AT), *document.tail(_LOOKED_AT)]))
 
     def of(self, line: LogLine, series: Iterable[SeriesView]) -> Stamp | None:
-        """When a line was printed; None if that is not known.
+        """Return when a line was printed; None if unknown.
 
         Args:
             series: the metrics of the log's run, with the times at which its steps were measured.
@@ -68,14 +68,14 @@ class LogTimes:
         return Stamp(time.strftime("%H:%M:%S" if exact else "~%H:%M", local), time.strftime("%Y-%m-%d", local))
 
     def untold(self, lines: Iterable[LogLine], series: Sequence[SeriesView]) -> tuple[int, int] | None:
-        """The first and last step that ``lines`` name, unless each was measured at a known time."""
+        """Return the first and last step in ``lines``; None if all of them were measured at a known time."""
         steps = [] if self._own else [step for line in lines if (step := self._steps.told(line)) is not None]
         missing = any(not time_at(series, step)[1] for step in steps)
         return (min(steps), max(steps)) if missing else None
 
 
 def own_stamp(line: LogLine) -> Stamp | None:
-    """The time stamp in front of a line's text, or in its JSON record, as it was written."""
+    """Return the timestamp in the prefix of a line, or in its JSON record, as it was written."""
     text = line.text.rstrip()
     before = "" if text.startswith("{") else text[: len(text) - len(strip_prefix(text))]
     found = _OWN.search(before) or (None if before else _IN_RECORD.search(text))
@@ -89,9 +89,9 @@ def own_stamp(line: LogLine) -> Stamp | None:
 
 
 def time_at(series: Iterable[SeriesView], step: float) -> tuple[float | None, bool]:
-    """When a step was measured, and whether exactly then: else the time is interpolated between two close points.
+    """Return when a step was measured, and whether that is exact rather than interpolated between two close points.
 
-    The time is None where no two points are close enough.
+    The time is None if no two points are close enough.
     """
     found: float | None = None
     for view in series:

@@ -1,4 +1,1 @@
-"""Launch profiles: TOML files that say how a program is started, put on a device, resumed and watched.
-
-Names are imported when they are used.
-"""
+"""Launch profiles: TOML files that say how a program is started, put on a device, resumed and watched."""

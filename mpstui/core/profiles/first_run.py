@@ -1,4 +1,4 @@
-"""What to say about a profile of the current folder before it runs: in a cloned folder it is a stranger's program."""
+"""What to tell the user before a profile of the current folder runs: in a cloned folder it is a stranger's program."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from .model import Profile
 
 
 class Acquaintance(NamedTuple):
-    """What to say about a profile before it is launched."""
+    """What to tell the user about a profile before it is launched."""
 
     notes: tuple[str, ...] = ()
-    """Sentences for everybody."""
+    """Sentences that are always shown."""
     shown: tuple[str, ...] = ()
-    """What it would run, if this user has not launched anything from its file yet; empty: nothing to show."""
+    """What it would run, in lines; empty if this user has launched or written a profile of this file before."""
 
 
 def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acquaintance:
-    """What this user should know about a profile before it runs.
+    """Return what this user should know about a profile before it runs.
 
     Args:
-        asked: the person gave the path of its file, not a name that might have meant another one.
+        asked: the user gave the path of its file, not a name that might have meant another one.
 
     Raises:
-        UsageError: see :func:`require_own_profile`; not where it was asked for by its path.
+        UsageError: see :func:`require_own_profile`; never if ``asked``.
     """
     path = profile.path
     if not asked:
@@ -56,10 +56,10 @@ def acquaintance(profile: Profile, home: Home, cwd: Path, *, asked: bool) -> Acq
 
 
 def require_own_profile(profile: Profile, home: Home, cwd: Path) -> None:
-    """A name must not lead anybody to run what another user wrote: for everything that starts a profile by name.
+    """Refuse a profile that another user controls; call this wherever a profile is started by name.
 
     Raises:
-        UsageError: another user wrote it, or could write it.
+        UsageError: another user wrote it, or could change it.
     """
     path = profile.path
     if path is None or path.parent.resolve() == shipped_folder().resolve():
@@ -77,10 +77,10 @@ def _where(path: Path, cwd: Path) -> str:
 
 
 def remember(profile: Profile, home: Home) -> None:
-    """Note that this user has launched it, or written it.
+    """Record that this user has launched or written a profile.
 
     Raises:
-        OSError: that cannot be recorded.
+        OSError: it cannot be recorded.
     """
     if profile.path is not None and profile.path.parent.resolve() != shipped_folder().resolve():
         marks = {_content(profile), _place(profile)} - _known(home)

@@ -1,4 +1,4 @@
-"""Where profiles are found and saved: a path, ./profiles/, the user's folder, the shipped ones. The first one wins."""
+"""Finding and saving profiles: by path, in ./profiles/, the user's folder or the shipped ones. The first match wins."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .parse import parse_profile
 SUFFIX = ".toml"
 MAX_PROFILE_BYTES = 1 << 20
 FIRST = "quickstart"
-"""Selected for somebody who has never used mpstui."""
+"""The profile preselected for a new user."""
 
 
 class NoSuchProfile(UsageError):
-    """No profile has this name or title; ``word`` is what was asked for."""
+    """No profile has this name or title; ``word`` is the requested name."""
 
     def __init__(self, word: str, sentence: str, hint: str, *, near: str | None) -> None:
         super().__init__(sentence, hint, field="profile", near=near)
@@ -35,36 +35,36 @@ class NoSuchProfile(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class ProfileEntry:
-    """One line of the list of profiles."""
+    """One entry of the list of profiles."""
 
     name: str
     """The name it is launched by."""
     title: str
     path: Path
     origin: str
-    """folder, yours or shipped."""
+    """``folder``, ``yours`` or ``shipped``."""
     error: str | None = None
-    """Why it cannot be launched, every mistake on a line of its own."""
+    """Why it cannot be launched, one mistake per line."""
     description: str = ""
     command: str = ""
-    """On one line; the form shows which python and which trainers those are."""
+    """Its command on one line, with plain ``python`` and ``trainer`` for the placeholders."""
     arguments: str = ""
     """``epochs=8 lr=0.002``: the arguments it sets."""
     sweep: str = ""
-    """``lr=0.1,0.01``: arguments with several values, one run for each combination."""
+    """``lr=0.1,0.01``: arguments with several values; one run per combination."""
 
 
 def shipped_folder() -> Path:
-    """The profiles that come with mpstui: inside the package in a wheel, beside it in a source checkout."""
+    """Return the folder of the profiles that ship with mpstui: in the package in a wheel, beside it in a checkout."""
     package = Path(__file__).resolve().parents[2]
     inside = package / "profiles"
     return inside if inside.is_dir() else package.parent / "profiles"
 
 
 def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
-    """Every profile that can be named from ``cwd``, by origin and name, the quick start before the others.
+    """Return every profile that can be named from ``cwd``, by origin and name, with the quick start first.
 
-    Of two with one name, the one that wins.
+    If two have the same name, only the one that takes precedence is listed.
     """
     found: dict[str, ProfileEntry] = {}
     for path, origin in _files(home, cwd):
@@ -79,7 +79,7 @@ def list_profiles(home: Home, cwd: Path) -> tuple[ProfileEntry, ...]:
 
 
 def _told(profile: Profile) -> tuple[str, str, str, str]:
-    """What the list shows of a profile besides its title."""
+    """Return description, command, arguments and sweep as the list shows them."""
     swept = (f"{name}={','.join(map(str, values))}" for name, values in profile.sweep.items())
     set_to = (f"{name}={value}" for name, value in profile.args.items() if name not in profile.sweep)
     command = " ".join(profile.command).replace("{python}", "python").replace("{trainer}", "trainer")
@@ -87,12 +87,12 @@ def _told(profile: Profile) -> tuple[str, str, str, str]:
 
 
 def shipped_profile(name: str, cwd: Path) -> Profile:
-    """The profile of that name that comes with mpstui, whatever has that name in the current folder."""
+    """Return the shipped profile of that name, even if the current folder has one of the same name."""
     return read_profile(shipped_folder() / f"{name}{SUFFIX}", cwd)
 
 
 def names_profile(word: str, home: Home, cwd: Path) -> bool:
-    """Whether a word is a profile's name, or the path of a TOML file that has a profile's command."""
+    """True if a word is a profile's name, or the path of a TOML file with a ``command``."""
     path = cwd / Path(word).expanduser()
     if word.endswith(SUFFIX) and path.is_file():
         try:
@@ -103,7 +103,7 @@ def names_profile(word: str, home: Home, cwd: Path) -> bool:
 
 
 def profile_called(word: str, home: Home, cwd: Path) -> str | None:
-    """The name of the profile that a word means, though it is spelled with other signs: ``my_net`` and ``my-net``."""
+    """Return the name of the profile that a word means, ignoring punctuation: ``my_net`` and ``my-net`` are alike."""
     wanted = slug(word.removesuffix(SUFFIX))
     return next((file.stem for file, _ in _files(home, cwd) if slug(file.stem) == wanted), None)
 
@@ -112,7 +112,7 @@ def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
     """Find and read one profile, by path, by the file's name, or by its title.
 
     Raises:
-        UsageError: there is none of that name (the nearest one is named), or it has mistakes (all are listed).
+        UsageError: there is none of that name (the closest is suggested), or it has mistakes (all are listed).
     """
     path = Path(name_or_path).expanduser()
     if "/" in name_or_path or (name_or_path.endswith(SUFFIX) and (cwd / path).is_file()):
@@ -136,7 +136,7 @@ def load_profile(name_or_path: str, home: Home, cwd: Path) -> Profile:
 
 
 def read_profile(path: Path, cwd: Path) -> Profile:
-    """Read one file. Without a ``cwd`` of its own a profile runs in its folder, a shipped one where it is launched.
+    """Read one file. Without a ``cwd`` key, a profile runs in its own folder, a shipped one where it is launched.
 
     Raises:
         UsageError: it cannot be read, or has mistakes.
@@ -175,16 +175,17 @@ def _files(home: Home, cwd: Path) -> Iterator[tuple[Path, str]]:
 def save_profile_text(
     text: str, name: str, home: Home, changes: Mapping[str, Any], *, replace: bool = False, again: bool = False
 ) -> Path:
-    """Write a profile into the user's folder and return its path.
+    """Write a profile to the user's folder and return its path.
 
     Args:
-        text: the TOML it starts from; its comments and order are kept.
-        name: what it will be launched by.
-        changes: top-level keys and tables to set; a table's keys are set one by one, None takes a key out.
-        again: it may have been saved by an earlier attempt of the same request.
+        text: the TOML to start from; its comments and order are kept.
+        name: the name to launch it by.
+        changes: top-level keys and tables to set; a table's keys are set one by one, None removes a key.
+        replace: overwrite a profile of the same name.
+        again: an earlier attempt of the same request may have saved it already.
 
     Raises:
-        UsageError: the name is no file name, or there is a profile of that name and ``replace`` was not said.
+        UsageError: the name is no valid file name, or there is a profile of that name and ``replace`` is False.
         OperationError: it cannot be written.
     """
     stem = name.removesuffix(SUFFIX)
@@ -201,7 +202,7 @@ def save_profile_text(
         else:
             storage.write_bytes(temporary, data)
             try:
-                os.link(temporary, path)  # completely or not at all, and never over another file
+                os.link(temporary, path)  # all or nothing, and never over an existing file
                 storage.sync_folder(path.parent)
             finally:
                 temporary.unlink()

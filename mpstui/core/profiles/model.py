@@ -1,4 +1,4 @@
-"""A profile as the rest of the program sees it, and the recipes it can name: checked, complete, frozen."""
+"""A profile as the rest of the program sees it (checked, complete, frozen), and the recipes it can name."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .written import USUAL_NAMES, folded, is_option, program_ends, written_optio
 
 @dataclass(frozen=True, slots=True)
 class RecipeVariable:
-    """One variable of a recipe. ``{cores}`` in a value stands for the machine's physical cores."""
+    """One variable of a recipe. ``{cores}`` in a value stands for the machine's number of physical cores."""
 
     name: str
     value: str
     reason: str
     doubtful: str | None = None
-    """Why a careful person might not set it, if there is a reason."""
+    """Why a careful user might not set it; None if there is no reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A named set of environment variables, and of arguments for programs whose profile names them in ``[roles]``."""
+    """A named set of environment variables, and of arguments for programs whose profile has them in ``[roles]``."""
 
     name: str
     description: str
@@ -133,7 +133,7 @@ ARGUMENT_DOUBTS: Mapping[str, str] = MappingProxyType(
         "compile": "torch.compile on MPS is still a prototype: slower than eager for some models",
     }
 )
-"""Role -> why a fast recipe's argument may disappoint."""
+"""Role -> why an argument of the fast recipe may disappoint."""
 
 ArgumentValue = Scalar | tuple[Scalar, ...]
 DEFAULT_MAX_LOG_BYTES = 2 << 30
@@ -143,37 +143,37 @@ ROLES = (
     *("persistent_workers", "prefetch_factor", "pin_memory", "devices", "processes", "strategy", "backend"),
     *("epochs", "steps"),
 )
-"""What an argument can mean to mpstui, so that a remedy or a recipe can change it by name."""
+"""The meanings of arguments known to mpstui, by which remedies and recipes refer to them."""
 DIAGNOSIS_ROLES = {"accumulate": "gradient_accumulation"}
 """Roles that have other names in the remedies of diagnosis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How one program is started, told its device, resumed, stopped and watched."""
+    """How one program is started, given its device, resumed, stopped and watched."""
 
     name: str
-    """The title for people."""
+    """The title shown to users."""
     slug: str
-    """What it is launched by: the file's name without ``.toml``."""
+    """The name to launch it by: the file's name without ``.toml``."""
     command: tuple[str, ...]
-    """Argument vector, placeholders unfilled; never passed through a shell."""
+    """Argument vector with unfilled placeholders; never passed through a shell."""
     cwd: Path
-    """Absolute."""
+    """Working directory, absolute."""
     python: str | None = None
-    """Interpreter for ``{python}``, ``~`` expanded; None: the one mpstui runs in."""
+    """Interpreter for ``{python}``, with ``~`` expanded; None: the one that runs mpstui."""
     device: str = "auto"
     recipe: str = DEFAULT_RECIPE
     launcher: str | None = None
     processes: int = 1
     agent: bool = True
-    """Put the agent into every Python of the program: heartbeat, cache clearing, CPU override."""
+    """Load the agent into every Python process of the program: heartbeat, cache clearing, CPU override."""
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     args: Mapping[str, ArgumentValue] = field(default_factory=dict)
     defaults: Mapping[str, ArgumentValue] = field(default_factory=dict)
-    """The program's own values for arguments that are not given; ``batch-size.cuda``: when it runs on CUDA."""
+    """The program's own defaults for arguments that are not given; ``batch-size.cuda`` applies on CUDA."""
     sweep: Sweep = field(default_factory=dict)
-    """Arguments that take several values when the profile is launched: one run for each combination."""
+    """Arguments that take several values when the profile is launched; one run per combination."""
     arg_style: str = "options"
     """``options``: --key value; ``equals``: --key=value; ``hydra``: key=value."""
     resume_args: tuple[str, ...] | None = None
@@ -183,23 +183,23 @@ class Profile:
     watch: Mapping[str, str] = field(default_factory=dict)
     restart: RestartRule = field(default_factory=RestartRule)
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Role -> the argument's name in this program; see :data:`ROLES`."""
+    """Role -> this program's name for the argument; see :data:`ROLES`."""
     jobs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Scheduler -> its options, by its own names; a profile that has them is started by the (first) one named."""
+    """Scheduler -> options, as the scheduler names them; the first scheduler listed starts the profile."""
     pid_file: str | None = None
-    """Holds the trainer's pid while it lives; relative to ``cwd``."""
+    """File that holds the trainer's pid while it is running; relative to ``cwd``."""
     max_log_bytes: int = DEFAULT_MAX_LOG_BYTES
     min_free_bytes: int = DEFAULT_MIN_FREE_BYTES
-    """A launch is refused when the disk of the run directory has less free space than this."""
+    """A launch is refused if the disk of the run directory has less free space than this."""
     description: str = ""
     path: Path | None = None
     """The file it was read from; None for a command started without one."""
     text: str = field(default="", repr=False)
-    """The file's text, secret values included: never written anywhere as it is."""
+    """The file's text, including secret values: never write it anywhere unmasked."""
 
 
 _SETTING = re.compile(r"(?P<key>\+{0,2}[A-Za-z_][\w./@-]*)=(?P<value>[^,\[\]{}()'\"=:; \t\\]*)")
-"""``optim.lr=0.1``, ``model=wide``, ``+seed=3``, but nothing that Hydra would read differently when rewritten."""
+"""``optim.lr=0.1``, ``model=wide``, ``+seed=3``, but nothing that Hydra would read differently once rewritten."""
 
 
 def profile_of_command(
@@ -211,9 +211,10 @@ def profile_of_command(
     resume_args: tuple[str, ...] | None = None,
     checkpoints: str | None = None,
 ) -> Profile:
-    """A profile for a bare command; it is named after its script or module.
+    """Return a profile for a bare command, named after its script or module.
 
-    The options at its end become arguments: fields of a form, which a remedy can change. Others stay in place.
+    Options at its end become arguments, which appear as fields of the form and can be changed by a remedy. Others stay
+    in the command.
     """
     title = name or _name_of(command)
     fixed, args, style = _options_of(command)
@@ -234,10 +235,10 @@ def profile_of_command(
 
 
 def _options_of(command: tuple[str, ...]) -> tuple[tuple[str, ...], dict[str, ArgumentValue], str]:
-    """The command without the options at its end, those options, and their style.
+    """Return the command without the options at its end, those options, and their style.
 
-    If one of them could not be rewritten as it was typed (two styles, ``-k``, a key twice, a placeholder), all stay in
-    the command; a device always stays, since launching finds it there and knows how to replace it.
+    If one of them could not be rewritten as it was typed (mixed styles, ``-k``, a repeated key, a placeholder), all
+    stay in the command. A device always stays: launching finds it there and knows how to replace it.
     """
     start = program_ends(command)
     tail = command[start:] if start > 1 and "-c" not in command[:start] else ()

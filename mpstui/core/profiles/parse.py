@@ -1,4 +1,4 @@
-"""From a TOML text to a checked profile. A new key is one line in TOP or SECTIONS and one in _profile."""
+"""Turns TOML text into a checked profile. A new key needs one line in TOP or SECTIONS and one in _profile."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from .sweep import read_sweep, sweep_problems
 
 
 def parse_profile(text: str, *, path: Path | None, default_cwd: Path) -> Profile:
-    """Read and check one profile.
+    """Parse and check one profile.
 
     Args:
         path: the file it came from, for errors and for a relative ``cwd``.
-        default_cwd: where the program runs when the profile does not say.
+        default_cwd: where the program runs if the profile does not say.
 
     Raises:
         ProfileError: with every mistake in it.
@@ -52,7 +52,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
     folder = path.parent if path else default_cwd
     args = {".".join(keys): value for keys, value in flattened(data.get("args", {}))}
     python = data.get("python")
-    if python is not None:  # links are kept: a virtual environment's python is one
+    if python is not None:  # symlinks are not resolved: a virtual environment's python is one
         expanded = Path(python).expanduser()
         python = str((path.parent if path else Path.cwd()) / expanded if "/" in python else expanded)
     return Profile(
@@ -65,7 +65,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
         recipe=data.get("recipe", DEFAULT_RECIPE),
         launcher=data.get("launcher"),
         processes=data.get("processes", 1),
-        agent=data.get("agent", "{trainer}" not in data["command"]),  # the shipped trainers report by themselves
+        agent=data.get("agent", "{trainer}" not in data["command"]),  # the shipped trainers report on their own
         env={name: str(value) for name, value in data.get("env", {}).items()},
         args={key: tuple(value) if isinstance(value, list) else value for key, value in args.items()},
         defaults={".".join(keys): value for keys, value in flattened(data.get("defaults", {}))},
@@ -89,7 +89,7 @@ def _profile(data: Mapping[str, Any], text: str, path: Path | None, default_cwd:
 
 
 def job_options(table: Mapping[str, Any]) -> dict[str, str]:
-    """A table as options of a scheduler: ``true`` is a bare flag, ``false`` leaves one out."""
+    """Return a table as scheduler options: ``true`` is a bare flag, ``false`` omits the option."""
     return {key: "" if value is True else str(value) for key, value in table.items() if value is not False}
 
 
@@ -129,7 +129,7 @@ SECTIONS: Mapping[str, Mapping[str, Check]] = {
     "roles": dict.fromkeys(ROLES, checks.text),
 }
 FREE_SECTIONS = ("env", "args", "sweep", "defaults", *ENGINES)
-"""Tables whose keys are chosen by the person, or by a scheduler."""
+"""Tables whose keys are up to the user or to a scheduler."""
 
 
 def _top_level(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
@@ -182,7 +182,7 @@ def _value(path: KeyPath, value: Any, check: Check) -> Iterator[tuple[KeyPath, s
 
 
 def _consistency(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Keys that are valid alone but not together."""
+    """Yield the problems of keys that are valid on their own but not together."""
     if isinstance(data.get("processes"), int) and data["processes"] > 1 and "launcher" not in data:
         yield ("processes",), '`processes` needs a launcher: add launcher = "torchrun"'
     table, args = data.get("sweep"), data.get("args")
@@ -198,7 +198,7 @@ def _consistency(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _unknown(key: str, section: str | None) -> str:
-    """The sentence for an unknown key: its nearest neighbour, the table it belongs in, or where own arguments go."""
+    """Return the sentence for an unknown key: a similar key, the table it belongs in, or where arguments go."""
     where = f"[{section}]" if section else "a profile"
     here = SECTIONS[section] if section else (*TOP, *SECTIONS, *FREE_SECTIONS)
     likely = checks.nearest(key, here)
@@ -214,7 +214,7 @@ def _unknown(key: str, section: str | None) -> str:
 
 
 def flattened(table: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Leaves of nested tables: TOML reads ``model.lr = 1`` as a table ``model``."""
+    """Yield the leaves of nested tables: TOML reads ``model.lr = 1`` as a table ``model``."""
     for key, value in table.items():
         if isinstance(value, dict):
             yield from flattened(value, (*prefix, key))

@@ -30,7 +30,7 @@ class SweepValue:
 
     @property
     def text(self) -> str:
-        """As it is written after ``--set KEY=``."""
+        """The value as it is written after ``--set KEY=``."""
         return as_text(self.value)
 
 
@@ -39,27 +39,27 @@ Sweep = Mapping[str, tuple[SweepValue, ...]]
 
 
 def read_sweep(table: Mapping[str, Any]) -> Sweep:
-    """A table in which :func:`sweep_problems` found nothing."""
+    """Read a table in which :func:`sweep_problems` found no problems."""
     return {".".join(path): tuple(_values(found)) for path, found in _axes(table)}
 
 
 def sweep_toml(values: tuple[SweepValue, ...]) -> Any:
-    """The values as in the table: a list, or a table if other arguments go with them."""
+    """Return the values as TOML data: a list, or a table if other arguments go with them."""
     if any(one.along for one in values):
         return {one.text: dict(one.along) for one in values}
     return [one.value for one in values]
 
 
 def arguments_of(sweep: Sweep) -> set[str]:
-    """Every argument that a sweep sets."""
+    """Return every argument that a sweep sets."""
     return {*sweep, *(key for values in sweep.values() for one in values for key in one.along)}
 
 
 def sweep_problems(table: Mapping[str, Any], args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong with a table.
+    """Yield what is wrong with a ``[sweep]`` table.
 
     Args:
-        args: the profile's own arguments by their full keys, for types and spelling.
+        args: the profile's ``[args]`` by full key, to check types and spelling.
     """
     axes = dict(_axes(table))
     sound = {}
@@ -82,7 +82,10 @@ def sweep_problems(table: Mapping[str, Any], args: Mapping[str, Any]) -> Iterato
 
 
 def _axes(table: Mapping[str, Any], prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Swept arguments: a list of values, or a table of tables. TOML reads ``model.lr = [..]`` as a table of a list."""
+    """Yield the swept arguments, each with a list of values or a table of tables.
+
+    TOML reads ``model.lr = [...]`` as a table ``model`` that holds a list.
+    """
     for key, found in table.items():
         path = (*prefix, key)
         if isinstance(found, dict) and found and not any(isinstance(item, dict) for item in found.values()):
@@ -99,7 +102,7 @@ def _values(found: Any) -> Iterator[SweepValue]:
 
 
 def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
-    """Whether it is a list of values, or a table of values with what goes with them."""
+    """Yield problems unless it is a list of values, or a table from values to the arguments that go with them."""
     where = f"`{'.'.join(path)}` in [sweep]"
     if not isinstance(found, (list, dict)):
         yield path, f"{where} must be a list of values, not {checks.described(found)}"
@@ -123,7 +126,7 @@ def _shape(path: KeyPath, found: Any) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _fit(path: KeyPath, found: Any, args: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Whether keys and values are such as ``--set`` would accept for this profile."""
+    """Yield problems unless ``--set`` would accept the keys and values for this profile."""
     key = ".".join(path)
     values = list(_values(found))
     yield from _named(path, key, args)

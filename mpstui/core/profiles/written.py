@@ -1,4 +1,4 @@
-"""Options in a command: found, read, and changed where and how they were written."""
+"""Finding, reading and changing options in a command, in the place and style in which they were written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USUAL_NAMES: Mapping[str, tuple[str, ...]] = {
         *("n_updates", "max_update", "max_updates", "total_updates", "lr_anneal_steps"),
     ),
 }
-"""What programs call an argument with a certain role, if no profile says so."""
+"""Role -> common names for its argument, used if no profile says."""
 
 NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     **USUAL_NAMES,
@@ -52,24 +52,24 @@ NAMES_FOR_REMEDIES: Mapping[str, tuple[str, ...]] = {
     "strategy": ("strategy",),
     "backend": ("dist_backend", "ddp_backend"),
 }
-"""Including those that only a remedy changes: a recipe must not guess them."""
+"""The same for all roles that a remedy may change; a recipe must not guess the additional ones."""
 
 
 class WrittenOption(NamedTuple):
     """One option of a command."""
 
     key: str
-    """Without dashes, as spelled."""
+    """The name as spelled, without dashes."""
     value: str | None
-    """None: a bare flag."""
+    """The value; None for a bare flag."""
     place: int
-    """Which word it is."""
+    """Index of its word in the command."""
     head: str
-    """What precedes the value in the same word (``--key=``); empty if the value is the next word."""
+    """The part of the word before the value (``--key=``); empty if the value is the next word."""
 
 
 def program_ends(command: Sequence[str]) -> int:
-    """Where the program's own words begin: after the script or module, or else after the first word."""
+    """Return the index of the program's first own word: after the script or module, else after the first word."""
     for place, word in enumerate(command[1:], start=1):
         if word == "-c":
             return min(place + 2, len(command))
@@ -81,12 +81,12 @@ def program_ends(command: Sequence[str]) -> int:
 
 
 def is_option(word: str) -> bool:
-    """Whether a word begins with a dash and is no negative number."""
+    """True if a word begins with a dash and is not a negative number."""
     return word.startswith("-") and not _NUMBER.fullmatch(word)
 
 
 def written_options(command: Sequence[str]) -> Iterator[WrittenOption]:
-    """The options among the program's own words: ``--key value``, ``--key=value``, ``key=value``, ``-k value``."""
+    """Yield the program's options: ``--key value``, ``--key=value``, ``key=value``, ``-k value``."""
     for place in range(program_ends(command), len(command)):
         word, following = command[place], command[place + 1 : place + 2]
         if assigned := _ASSIGNMENT.fullmatch(word):
@@ -97,10 +97,10 @@ def written_options(command: Sequence[str]) -> Iterator[WrittenOption]:
 
 
 def replace_option(words: list[str], key: str, text: str | bool) -> bool:
-    """Give an option of the command another value, in the style it was written in; False if there is no such option.
+    """Give an option of the command a new value, in its own style; return False if there is no such option.
 
     Args:
-        text: True leaves a bare flag, False takes the option out.
+        text: the new value; True leaves a bare flag, False removes the option.
     """
     found = [one for one in written_options(words) if folded(one.key) == folded(key)]
     for option in found[-1:]:  # if it is given twice, programs take the last one
@@ -117,7 +117,7 @@ def replace_option(words: list[str], key: str, text: str | bool) -> bool:
 
 
 def totals_of(command: Sequence[str], roles: Mapping[str, str]) -> Totals:
-    """The epochs and steps that a command asks for; ``roles`` name the arguments, if a profile does."""
+    """Return the epochs and steps that a command asks for; ``roles`` maps roles to the argument names of a profile."""
     found = {folded(one.key): one.value for one in written_options(command)}
     last = {key.rpartition(".")[2]: value for key, value in found.items()}
 
@@ -130,12 +130,12 @@ def totals_of(command: Sequence[str], roles: Mapping[str, str]) -> Totals:
 
 
 def folded(key: str) -> str:
-    """A key in the one spelling that programs take for all of them."""
+    """Return a key in normalised spelling: ``--batch-size`` and ``batch_size`` are the same."""
     return key.lstrip("-+").replace("-", "_")
 
 
 def _whole(text: str) -> int | None:
-    """A whole number above zero; programs write -1 for "no limit"."""
+    """Return a positive whole number, else None; programs use -1 for "no limit"."""
     try:
         number = float(text)
     except ValueError:
