@@ -1,3 +1,3 @@
-"""`mpstui bench`: what devices, bf16, compile and loaders gain here, measured by running the trainers themselves."""
+"""`mpstui bench`: what devices, bf16, compile and loaders gain on this machine, measured with the real trainers."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`--compare-devices`: the same steps on the CPU and on the device from one state, and what a difference means."""
+"""`--compare-devices`: the same steps on the CPU and the device from the same state, and what a difference means."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .training import Training, trainer_command
 STEPS = 20
 TOLERANCE = 1e-3
 _SMALL = {"--batch-size": "8", "--accumulate": "1"}
-"""Enough samples for every operation to work on, few enough for the CPU."""
+"""Enough samples to exercise every operation, few enough for the CPU."""
 AGREES, DRIFTS, WRONG = "agrees", "drifts", "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is to be compared."""
+    """What to compare."""
 
     task: str
     device: str
@@ -31,18 +31,18 @@ class Question:
     steps: int = STEPS
     tolerance: float = TOLERANCE
     limit_seconds: float = 600.0
-    """For each of the two or four processes."""
+    """Time limit for each of the two or four processes."""
     arguments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What the trainer found (:mod:`trainer.compare`), and again at the step where the losses diverge, if they do."""
+    """The trainer's results (:mod:`trainer.compare`), with a second trace where the losses diverge, if needed."""
 
     question: Question
     first: Mapping[str, Any]
     again: Mapping[str, Any] | None = None
-    """The same from the reference's state right before the first step out of tolerance; None if it was not needed."""
+    """A second trace from the reference's state just before the first step out of tolerance; None if not needed."""
 
     @property
     def parting_step(self) -> int | None:
@@ -51,7 +51,7 @@ class Comparison:
 
     @property
     def decisive(self) -> Mapping[str, Any]:
-        """The trace whose operations say the most."""
+        """The more telling trace: the second if there is one."""
         return self.first if self.again is None else self.again
 
     @property
@@ -63,7 +63,7 @@ class Comparison:
         return DRIFTS if self.parting_step is not None else AGREES
 
     def as_json(self) -> dict[str, Any]:
-        """Everything; infinity and NaN are None."""
+        """Return everything as plain data; infinity and NaN are None."""
         return {
             "task": self.question.task,
             "device": self.question.device,
@@ -81,10 +81,10 @@ class Comparison:
 def compare_devices(
     question: Question, *, python: str, environ: Mapping[str, str], watch: Callable[[str], None] = lambda doing: None
 ) -> Comparison:
-    """Run both devices one after the other, and again if the losses diverge although the first step agrees.
+    """Run both devices in turn, and once more if the losses diverge although the first step agrees.
 
     Raises:
-        UsageError: the trainer knows no such task or argument.
+        UsageError: the trainer does not know the task or an argument.
         OperationError: one of the processes failed.
     """
 
@@ -108,7 +108,7 @@ def compare_devices(
                 raise OperationError(f"{device}: {failure}")
 
     def trace(step: int, place: Path) -> dict[str, Any]:
-        """What differs at this step and after it."""
+        """Trace one step on both devices, and return what differs there and in the losses."""
         place.mkdir()
         run(question.reference, place / "reference", step, ["--trace", str(place / "trace")])
         result = place / "result.json"
@@ -125,7 +125,7 @@ def compare_devices(
 
 
 def explanation(found: Comparison) -> list[str]:
-    """What the result means, in sentences, the most important first."""
+    """Return what the result means, in sentences, most important first."""
     trace, device = found.decisive, found.question.device
     operations = trace["operations"]
     step = trace["traced_step"]
@@ -159,7 +159,7 @@ def explanation(found: Comparison) -> list[str]:
 
 
 def share(value: float | None) -> str:
-    """A relative difference for people; None is infinity or NaN."""
+    """Format a relative difference; None stands for infinity or NaN."""
     if value is None:
         return "NaN or infinitely far"
     return f"{value:.1e}" if value < 1e-3 else f"{value * 100:.3g} %"

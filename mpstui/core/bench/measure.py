@@ -1,4 +1,4 @@
-"""Measuring a training in several configurations: each in a process and time limit of its own, one budget for all."""
+"""Measuring a training in several configurations, each in its own process with a time limit, within one budget."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DEVICE_GROUP, LOADERS = "devices", "loaders"
 LOOK_SECONDS = 0.1
 _SHORTEST_LIMIT_SECONDS = 12.0
 _FIRST_SHARE = 0.4
-"""Share of the budget for the first configuration: it shows how fast this machine is, and is the reference."""
+"""Share of the budget for the first configuration, which is the reference and shows how fast this machine is."""
 _FEWEST_STRETCHES = 2
 _MORE_TIME = "--budget gives every configuration more"
 _NEVER = "1000000"
 _WORKERS = {2: 1.25, 4: 1.5}
-"""Worker processes, and the weight of a configuration that waits for this many of them to load torch."""
+"""Number of worker processes -> weight of a configuration that waits for them to load torch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +30,23 @@ class BenchConfig:
     group: str
     device: str
     precision: str = "fp32"
-    """``auto``: the precision (or compilation) is the task's, or follows from the plan's arguments."""
+    """``auto``: precision and compilation are left to the task, or to the plan's arguments."""
     compile: str = "off"
     workers: int = 0
-    """Processes that make batches, each of them spawned."""
+    """Number of spawned processes that make batches."""
     held_batches: int = 0
-    """Batches made once and used again and again; 0: every batch is made when it is needed."""
+    """Number of batches made once and reused; 0: every batch is made when it is needed."""
     processes: int = 1
-    """How many processes train together; more than one are started by torchrun."""
+    """Number of processes that train together; more than one are started by torchrun."""
     threads: int | None = None
-    """Of each process; None: as torch decides."""
+    """Threads per process; None: torch decides."""
     shard: bool = False
     weight: float = 1.0
-    """Relative share of the time: compiling is slow, and so is bf16 on a CPU without bf16 arithmetic."""
+    """Relative share of the time: compiling is slow, and so is bf16 on a CPU without bf16 instructions."""
     refusal: str | None = None
     """Why it cannot run here, in a sentence."""
     same_as: str | None = None
-    """The configuration that has already run this very command."""
+    """The name of a configuration with the identical command, whose result is used."""
 
     def words(self) -> list[str]:
         words = ["--device", self.device]
@@ -59,11 +59,11 @@ class BenchConfig:
 def bench_configs(
     device: str, refusals: Mapping[str, str] | None = None, *, loaders: bool = True
 ) -> tuple[BenchConfig, ...]:
-    """What is worth comparing on ``device``: the CPU, the device, bf16, compile, and where batches come from.
+    """Return what is worth comparing on ``device``: the CPU, the device, bf16, compile, and where batches come from.
 
     Args:
-        device: the best one of this machine; if that is ``cpu``, everything is measured on the CPU.
-        refusals: devices one would expect here (``mps``, ``cuda``), and why they are missing.
+        device: the best device of this machine; if that is ``cpu``, everything is measured on the CPU.
+        refusals: devices that one would expect here (``mps``, ``cuda``), and why they are missing.
         loaders: also compare ways to make batches.
     """
     configs = [BenchConfig("cpu", DEVICE_GROUP, "cpu")]
@@ -85,25 +85,25 @@ def bench_configs(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchPlan:
-    """What is to be measured, and for how long."""
+    """What to measure, and for how long."""
 
     task: str
     configs: tuple[BenchConfig, ...]
     budget_seconds: float
-    """For all together; time that one configuration does not need goes to the next."""
+    """For all configurations together; time that one does not need goes to the next."""
     measure_seconds: float
-    """Seconds of steps to time in each process, after its warm-up."""
+    """Seconds of steps to time in each process, after warm-up."""
     repeats: int = 1
-    """Processes for each configuration; their stretches are pooled."""
+    """Processes per configuration; their stretches are pooled."""
     longest_step_seconds: float | None = None
-    """On the CPU, use few enough samples per step to keep it that short; None: the task's own sizes."""
+    """On the CPU, reduce the samples per step to keep it that short; None: use the task's own sizes."""
     arguments: tuple[str, ...] = ()
-    """Further words for the trainer, the same everywhere."""
+    """Additional arguments for the trainer, the same for all configurations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """The result for one configuration. If ``step_seconds`` is None, nothing was measured and ``error`` says why."""
+    """The result for one configuration. If ``step_seconds`` is None, ``error`` says why there is no measurement."""
 
     config: BenchConfig
     step_seconds: Spread | None = None
@@ -122,14 +122,14 @@ class Measurement:
 
     @property
     def samples_per_second(self) -> float | None:
-        """At the median step; None also if the trainer never reported how many samples a step has."""
+        """Speed at the median step time; None if that or the number of samples per step is unknown."""
         speed = self.steps_per_second
         return speed * self.samples_per_step if speed and self.samples_per_step else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchProgress:
-    """The configuration that is being measured, to be shown."""
+    """The configuration being measured, for display."""
 
     config: BenchConfig
     doing: str
@@ -148,12 +148,12 @@ def run_bench(
     watch: Watch = lambda progress: None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Iterator[Measurement]:
-    """Measure every configuration in turn; one that fails does not end the rest.
+    """Measure every configuration in turn; the failure of one does not end the rest.
 
-    Yields a measurement whenever there is a new one: with repeats several per configuration, of which the last counts.
+    Yields every new measurement: with repeats there are several per configuration, of which the last counts.
 
     Raises:
-        UsageError: the trainer knows no such task or argument.
+        UsageError: the trainer does not know the task or an argument.
     """
     yield from (Measurement(config=config, error=config.refusal) for config in plan.configs if config.refusal)
     bench = _Bench(plan, python, environ, watch, monotonic, monotonic() + plan.budget_seconds)
@@ -172,7 +172,7 @@ def run_bench(
 
 @dataclass(slots=True)
 class _Tally:
-    """The results so far of one configuration's processes."""
+    """The results of one configuration's processes so far."""
 
     stretches: list[Stretch] = field(default_factory=list)
     seconds: float = 0.0
@@ -182,7 +182,7 @@ class _Tally:
 
 @dataclass(slots=True)
 class _Bench:
-    """Remembers what was measured, how much time is left, and how large a step on the CPU may be."""
+    """Keeps track of what was measured, how much time is left, and how large a step on the CPU may be."""
 
     plan: BenchPlan
     python: str
@@ -196,14 +196,14 @@ class _Bench:
     """From the start of the first process to its first step."""
 
     def refused(self, config: BenchConfig) -> Measurement | None:
-        """Why a configuration is not even tried: the budget leaves no time to start it."""
+        """Return a failed measurement if the budget leaves no time to start a configuration, else None."""
         if self.ends - self.monotonic() >= self.start_seconds or config in self.tallies:
             return None
         budget = self.plan.budget_seconds
         return Measurement(config=config, error=f"the budget of {budget:.0f} s was spent before it; {_MORE_TIME}")
 
     def measure(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> Measurement:
-        """Run a configuration once more and add that to its earlier measurements."""
+        """Run a configuration once more and add the result to its earlier ones."""
         limit, began = self._limit(config, waiting), self.monotonic()
         with (
             tempfile.TemporaryDirectory(prefix="mpstui-bench-", ignore_cleanup_errors=True) as folder,
@@ -216,9 +216,9 @@ class _Bench:
         tally.runs += 1
         tally.memory_bytes = max(filter(None, (tally.memory_bytes, training.memory_bytes)), default=None)
         size = next((note["samples_per_step"] for note in training.notes if "samples_per_step" in note), None)
-        if config.device == "cpu" and not self.sizes and size:  # so that all results on the CPU are comparable
+        if config.device == "cpu" and not self.sizes and size:  # so that all CPU results are comparable
             self.sizes = ["--batch-size", str(size), "--accumulate", "1"]
-        if not error:  # it may not have trained as it was asked to, and says so
+        if not error:  # it may have trained differently from what was requested; its notes say so
             said = {note["unmet"]: note["text"] for note in training.notes if "unmet" in note}
             if config.precision != "auto" and training.precision not in (None, config.precision):
                 error = said.get("precision") or f"it trained in {training.precision}"
@@ -237,12 +237,12 @@ class _Bench:
         )
 
     def _limit(self, config: BenchConfig, waiting: Sequence[BenchConfig]) -> float:
-        """Its share of the remaining budget, but at least what it takes to start on a machine this busy."""
+        """Return its share of the remaining budget in seconds, but at least what starting and timing it takes here."""
         left = self.ends - self.monotonic()
         share = left * config.weight / sum(other.weight for other in waiting)
         if not self.start_seconds:
             return max(share, left * _FIRST_SHARE, _SHORTEST_LIMIT_SECONDS)
-        # The first step may take twice as long as the first configuration's did; each worker starts Python again.
+        # The first step may take twice as long as in the first configuration; each worker starts Python again.
         starts = 2.0 + 0.75 * config.workers
         return max(share, starts * self.start_seconds + 2 * self.plan.measure_seconds, _SHORTEST_LIMIT_SECONDS)
 
@@ -251,18 +251,18 @@ class _Bench:
 
     def _command(self, config: BenchConfig) -> list[str]:
         plan = self.plan
-        # With this many epochs, compiling would be automatic; only those who ask for it want to wait for that.
+        # With this many epochs, compiling would be automatic, but only users who ask for it want to wait for it.
         asked = ["--compile", "off", *plan.arguments] if config.precision == "auto" else plan.arguments
         words = trainer_command(self.python, plan.task, *asked, *config.words(), processes=config.processes)
         own_sizes = plan.longest_step_seconds is None or {"--batch-size", "--accumulate"} & set(plan.arguments)
         if config.device == "cpu" and not own_sizes:
-            # Let one process find the size before several are started: each of them might find another one.
+            # Let a single process find the size before several are started: each might find a different one.
             fitted = ["--longest-step", str(plan.longest_step_seconds)] if config.processes == 1 else []
             words += self.sizes or fitted
         return [*words, "--epochs", _NEVER, "--eval-every", _NEVER, "--save-every", "0"]
 
     def _follow(self, config: BenchConfig, training: Training, limit: float) -> str | None:
-        """Watch until enough was measured; returns the reason if nothing was."""
+        """Watch until enough was measured; return the reason if nothing was."""
         began = self.monotonic()
         while True:
             code = training.poll()

@@ -1,4 +1,4 @@
-"""`--profiles A B`: two profiles launched one after the other, and read like any other run."""
+"""`--profiles A B`: two profiles, launched one after the other and read like any other run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FALLBACK = re.compile(rb"operator '([^']+)'[^\n]{0,200}fall back to run on the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """What one profile showed; unknown is None."""
+    """The result for one profile; unknown values are None."""
 
     profile: str
     run: str
@@ -38,33 +38,33 @@ class Entrant:
     step: int | None = None
     loss: float | None = None
     losses: tuple[tuple[float, float], ...] = ()
-    """The training loss by step (or else by epoch, or by its own number)."""
+    """The training loss by step, or else by epoch or by index."""
     process_bytes: int | None = None
-    """The most memory its processes held together; on a Mac this includes the GPU's."""
+    """Peak memory of all its processes together; on a Mac this includes GPU memory."""
     device_bytes: int | None = None
-    """The most memory it held on the device, by the device's own count."""
+    """Peak memory on the device, as counted by the device."""
     mps_fallbacks: int | None = None
-    """Lines that report an operator run on the CPU instead of MPS; torch reports the first one of a process only."""
+    """Number of lines that report an operator run on the CPU instead of MPS; torch reports only a process's first."""
     mps_fallback_operators: tuple[str, ...] = ()
     note: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """All but the curve; unknown is None."""
+        """Return all but the curve as plain data; unknown values are None."""
         return {name: value for name, value in asdict(self).items() if name != "losses"}
 
 
 @dataclass(slots=True)
 class Race:
-    """Runs plans one after the other in the ordinary home, where they stay like any other run."""
+    """Runs plans one after the other in the user's normal home, where they stay like any other run."""
 
     home: Home
     environ: Mapping[str, str]
     seconds: float
-    """Of timed steps, for each run."""
+    """Seconds of timed steps for each run."""
     steps: int | None
-    """End after this many steps instead, so that both reach the same one."""
+    """Stop after this many steps instead, so that both reach the same step."""
     limit_seconds: float
-    """For all of one run, including start and loading."""
+    """Time limit for one run, including startup and loading."""
     sampler: Sampler
     watch: Callable[[str], None]
     interrupted: bool = False
@@ -74,7 +74,7 @@ class Race:
         self.monitor = Monitor(self.home)
 
     def run(self, plan: LaunchPlan) -> Entrant:
-        """Launch it, poll until enough was measured, stop it. An interrupt stops it too and sets ``interrupted``.
+        """Launch a plan, poll until enough was measured, and stop the run. An interrupt stops it and is recorded.
 
         Raises:
             OperationError: it could not be launched, or does not end.
@@ -91,7 +91,7 @@ class Race:
         return _entrant(plan, self._end(run), record, why)
 
     def _follow(self, run: str, name: str, record: _Record) -> str:
-        """Poll it until it has shown enough; returns a sentence if it did not."""
+        """Poll a run until enough was measured; return a sentence if that failed, else an empty text."""
         began = time.monotonic()
         sampled = float("-inf")
         while True:
@@ -113,14 +113,14 @@ class Race:
             time.sleep(_POLL_SECONDS)
 
     def _end(self, run: str) -> RunSnapshot:
-        """Stop it in the ordinary way, and wait until it has ended."""
+        """Stop a run in the usual way, and wait until it has ended."""
         snapshot = self.monitor.snapshot(run)
         if not snapshot.state.active:
             return snapshot
         try:
             Actions(self.environ).send(snapshot, "stop")
         except OperationError:
-            snapshot = self.monitor.snapshot(run)  # it has ended meanwhile, or says below that it has not
+            snapshot = self.monitor.snapshot(run)  # it has ended meanwhile; if not, the deadline below reports it
         deadline = time.monotonic() + 60.0
         while snapshot.state.active:
             if time.monotonic() >= deadline:
@@ -133,7 +133,7 @@ class Race:
 
 @dataclass(slots=True)
 class _Record:
-    """What was seen of one run."""
+    """What was observed of one run."""
 
     points: list[dict[str, Any]] = field(default_factory=list)
     process_bytes: int | None = None
@@ -141,11 +141,11 @@ class _Record:
 
     @property
     def timed_seconds(self) -> float:
-        """Seconds of steps after the warm-up."""
+        """Seconds of timed steps after the warm-up."""
         return sum(stretch.seconds for stretch in stretches(self.points))
 
     def add(self, snapshot: RunSnapshot) -> None:
-        """Note the step, at the time of the heartbeat or line that reported it."""
+        """Record a new step, with the time of the heartbeat or line that reported it."""
         numbers = snapshot.numbers
         self.most(numbers.memory.footprint or numbers.memory.rss, numbers.memory.driver)
         if numbers.step is None or (self.points and self.points[-1]["step"] >= numbers.step):
@@ -154,7 +154,7 @@ class _Record:
         self.points.append({"time": snapshot.updated or snapshot.seen, "step": numbers.step, **speeds})
 
     def most(self, process: int | None, device: int | None) -> None:
-        """Note what its processes hold together and on the device, if it is more than before."""
+        """Update the peaks of memory of all processes and on the device."""
         self.process_bytes = max(filter(None, (self.process_bytes, process)), default=None)
         self.device_bytes = max(filter(None, (self.device_bytes, device)), default=None)
 
@@ -165,7 +165,7 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
     run = RunDir(snapshot.dir)
     outputs = [run.attempt(number).output for number in run.attempt_numbers()]
     there = [path for path in outputs if path.is_file()]
-    fallbacks: list[str] = []  # operators named as run on the CPU, once for each line
+    fallbacks: list[str] = []  # operators reported as run on the CPU, one per line
     for path in there:
         with storage.open_file(path) as file:
             fallbacks += [match[1].decode(errors="replace") for match in _FALLBACK.finditer(file.read(_LOG_BYTES))]
@@ -192,7 +192,7 @@ def _entrant(plan: LaunchPlan, snapshot: RunSnapshot, record: _Record, why: str)
 
 
 def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] | None:
-    """The last step that all of them reached, and each one's loss there; None if one reported no loss."""
+    """Return the last step that all entrants reached, and the loss of each there; None if one reported no loss."""
     if not entrants or not all(one.losses for one in entrants):
         return None
     step = min(one.losses[-1][0] for one in entrants)
@@ -201,7 +201,7 @@ def common_loss(entrants: Sequence[Entrant]) -> tuple[float, tuple[float, ...]] 
 
 
 def as_json(entrants: Sequence[Entrant]) -> dict[str, Any]:
-    """Both, and what they have in common; unknown is None."""
+    """Return the entrants and their comparison as plain data; unknown values are None."""
     common = common_loss(entrants)
     medians = [one.step_seconds.median if one.step_seconds else None for one in entrants]
     speedup = medians[0] / medians[1] if len(medians) == 2 and medians[0] and medians[1] else None

@@ -1,4 +1,4 @@
-"""A bench report as JSON, as an SVG and on disk: written after every configuration, so that nothing is lost."""
+"""Bench reports as JSON and SVG, saved to disk after every configuration so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _TITLES = {DEVICE_GROUP: "devices and precision", LOADERS: "where batches come f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What measurements depend on besides the program."""
+    """What measurements depend on, besides the program."""
 
     system: str
     architecture: str
     cores: int
     load_average: float
-    """Over the minute before the start: other programs competing for a core."""
+    """The load average of the minute before the start: other programs competing for a core."""
 
     @property
     def busy(self) -> bool:
-        """Whether others used so much of the machine that the times are less reliable."""
+        """True if other programs used so much of the machine that the timings are less reliable."""
         return self.load_average > self.cores / 2
 
 
@@ -50,7 +50,7 @@ class Measured:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the figures depend on, as JSON has it; unknown is None."""
+        """What the figures depend on, as plain data; unknown values are None."""
         return {
             "task": self.plan.task,
             "device": self.device,
@@ -66,17 +66,17 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchReport(Measured):
-    """Devices, precisions and loaders beside each other."""
+    """A comparison of devices, precisions and loaders."""
 
     def group(self, name: str) -> list[Measurement]:
-        """The measurements of one group in the plan's order."""
+        """Return the measurements of one group, in the plan's order."""
         known = (self.measurements.get(config) for config in self.plan.configs if config.group == name)
         return [found for found in known if found is not None]
 
     def speedup(self, found: Measurement) -> float | None:
-        """Samples per second relative to the first config (the CPU); for a loader, to batches made between steps.
+        """Return samples per second relative to the CPU; for a loader, relative to batches made between steps.
 
-        None if either was not measured, or the sizes of the steps to be compared are unknown.
+        None if either was not measured, or if its number of samples per step is unknown.
         """
         loads = found.config.group == LOADERS
         group = self.group(found.config.group)
@@ -87,7 +87,7 @@ class BenchReport(Measured):
         return mine / yardstick if mine and yardstick else None
 
     def as_json(self) -> dict[str, Any]:
-        """Everything; unknown is None."""
+        """Return everything as plain data; unknown values are None."""
         return {
             **self.facts,
             "rungs": [self._as_json(found) for found in self.group(DEVICE_GROUP)],
@@ -95,7 +95,7 @@ class BenchReport(Measured):
         }
 
     def svg(self) -> str:
-        """The measurements as bars of samples (else steps) a second."""
+        """Draw the measurements as bars of samples per second, or else of steps per second."""
         in_samples = all(one.samples_per_step for one in self.measurements.values() if one.step_seconds)
 
         def bar(found: Measurement) -> Bar:
@@ -143,10 +143,10 @@ class BenchReport(Measured):
 
 
 def report_folder(home: Home, name: str, now: float) -> Path:
-    """A fresh folder for one report: ``bench/<UTC time>-<name>`` of the state folder.
+    """Create the folder for one report: ``bench/<UTC time>-<name>`` in the state folder.
 
     Raises:
-        OperationError: it cannot be made.
+        OperationError: it cannot be created.
     """
     folder = home.state / "bench" / f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{slug(name)}"
     try:
@@ -159,7 +159,7 @@ def report_folder(home: Home, name: str, now: float) -> Path:
 
 
 def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
-    """Replace ``report.json`` and ``report.svg`` in a folder, each whole or not at all.
+    """Replace ``report.json`` and ``report.svg`` in a folder, each atomically.
 
     Raises:
         OperationError: they cannot be written.
@@ -175,7 +175,7 @@ def save(folder: Path, document: Mapping[str, Any], svg: str) -> None:
 _WIDTH, _LEFT, _RIGHT, _ROW, _MARGIN = 760, 210, 150, 26, 20
 _TOP, _PLOT_HEIGHT = 66, 240
 _STROKES = (3.5, 1.5)
-"""The second curve is drawn over the first: where they coincide both remain visible."""
+"""The second curve is drawn over the first, and thinner, so that both remain visible where they coincide."""
 _LONGEST_REASON = 78
 _LONGEST_FACTS = 110
 _STYLE = """
@@ -190,7 +190,7 @@ text{font:13px ui-sans-serif,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One row: a value with its range, or the reason why there is none."""
+    """One row of a chart: a value with its range, or the reason why there is none."""
 
     name: str
     value: float | None = None
@@ -210,7 +210,7 @@ class Curve:
 
 
 def bar_chart(title: str, facts: str, groups: Sequence[tuple[str, Sequence[Bar]]]) -> str:
-    """Bars on one common scale that begins at zero, in titled groups; an empty group is left out."""
+    """Draw bars in titled groups, on a common scale that starts at zero; empty groups are left out."""
     bars = [bar for _, rows in groups for bar in rows]
     most = max((bar.high or bar.value or 0.0 for bar in bars), default=0.0) or 1.0
     parts: list[str] = []
@@ -228,7 +228,7 @@ def bar_chart(title: str, facts: str, groups: Sequence[tuple[str, Sequence[Bar]]
 
 
 def curve_chart(title: str, facts: str, curves: Sequence[Curve], x_name: str, y_name: str) -> str:
-    """At most two curves over a common x axis, with a legend."""
+    """Draw at most two curves over a common x axis, with a legend."""
     xs = [x for curve in curves for x in curve.x] or [0.0]
     ys = [y for curve in curves for y in curve.y if y is not None and math.isfinite(y)] or [0.0]
     first, low = min(xs), min(ys)

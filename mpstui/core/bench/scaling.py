@@ -1,4 +1,4 @@
-"""`--gpus 1,2,4`: how much of its speed a training keeps when several GPUs share it, each with the same batch."""
+"""`--gpus 1,2,4`: how much speed per GPU a training keeps on several GPUs, each with the same batch size."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from .report import Curve, Measured, curve_chart
 
 SCALING = "scaling"
 _START_WEIGHT = 0.25
-"""Weight of each further process, relative to the time of one: it loads torch too."""
+"""Weight of each additional process relative to the first: it loads torch, too."""
 
 
 def scaling_configs(
     device: str, counts: Sequence[int], *, available: int | None, cores: int, shard: bool = False
 ) -> tuple[BenchConfig, ...]:
-    """One training for each count of processes, each on a GPU of its own or, on the CPU, on as many threads.
+    """Return one configuration per number of processes, each process on its own GPU, or its own share of CPU threads.
 
     Args:
-        counts: of processes; a single process is always measured, as the reference for the others.
-        available: the number of GPUs, or on the CPU of cores; None: unknown, and the training will say.
-        cores: of this machine.
-        shard: divide weights and moments over the processes.
+        counts: numbers of processes; a single process is always measured, as the reference for the others.
+        available: the number of GPUs, or on the CPU, of cores; None: unknown, so that the training itself may fail.
+        cores: the number of cores of this machine.
+        shard: shard weights and optimizer state across the processes.
     """
     wanted = sorted({1, *counts})
     threads = max(1, cores // max(wanted)) if device == "cpu" else None
@@ -62,25 +62,25 @@ def _plural(device: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingReport(Measured):
-    """The same training on several counts of processes."""
+    """The same training with different numbers of processes."""
 
     why_cpu: str = ""
     """Why no GPU was measured."""
 
     @property
     def rows(self) -> list[Measurement]:
-        """The measurements and refusals, by count."""
+        """The measurements and refusals, by number of processes."""
         return [found for config in self.plan.configs if (found := self.measurements.get(config))]
 
     def efficiency(self, found: Measurement) -> float | None:
-        """The share of its single speed that each of this many processes keeps; None if either was not measured."""
+        """Return the speed per process relative to a single process; None if either was not measured."""
         alone = next((one.samples_per_second for one in self.rows if one.config.processes == 1), None)
         mine = found.samples_per_second
         return mine / (alone * found.config.processes) if mine and alone else None
 
     @property
     def notes(self) -> list[str]:
-        """What one must know to read the figures."""
+        """What one must know to interpret the figures."""
         told = [note for one in self.rows for note in one.notes]
         threads = self.plan.configs[0].threads
         if threads:
@@ -93,7 +93,7 @@ class ScalingReport(Measured):
         return list(dict.fromkeys(told))
 
     def as_json(self) -> dict[str, Any]:
-        """Everything; unknown is None."""
+        """Return everything as plain data; unknown values are None."""
         return {
             **self.facts,
             "notes": self.notes,
@@ -115,7 +115,7 @@ class ScalingReport(Measured):
         }
 
     def svg(self) -> str:
-        """Samples per second over the count, next to perfect scaling."""
+        """Draw samples per second over the number of processes, next to perfect scaling."""
         known = [(one, speed) for one in self.rows if (speed := one.samples_per_second)]
         counts = [float(one.config.processes) for one, _ in known]
         kept = [f"{share:.2f} on {one.config.processes}" for one, _ in known if (share := self.efficiency(one))]

@@ -1,4 +1,4 @@
-"""A training that runs only to be measured: its own process group, a temporary run directory, its step times."""
+"""A training that only runs to be measured, in its own process group and a temporary run directory; its step times."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ _TOGETHER = ("torch.distributed.run", "--rdzv-backend=c10d", "--rdzv-endpoint=lo
 
 
 def trainer_command(python: str, *words: str, processes: int = 1) -> list[str]:
-    """The shipped trainer in an interpreter; the current folder is kept off its import path."""
+    """Return the command of the shipped trainer, with the current folder kept off its import path."""
     several = [*_TOGETHER, f"--nproc-per-node={processes}", "-m"] if processes > 1 else []
     return [python, "-P", "-m", *several, trainer_module(), *words]
 
 
 class Training:
-    """One training process, and what it has reported so far. Leaving the context ends it and everything it started."""
+    """One training process and its reports so far. Leaving the context kills it and everything it started."""
 
     def __init__(self, words: Sequence[str], environ: Mapping[str, str], folder: Path) -> None:
         self.points: list[dict[str, Any]] = []
-        """Reported training steps, oldest first."""
+        """Records of training steps, oldest first."""
         self.notes: list[dict[str, Any]] = []
-        """Events with messages; ``unmet`` names what was asked for and could not be had."""
+        """Events with messages; ``unmet`` names a request that could not be fulfilled."""
         self.memory_bytes: int | None = None
-        """The most memory it held: on the device if that has memory of its own, else of the process."""
+        """Peak memory: on the device if its heartbeat reports that, else of the process."""
         self.precision: str | None = None
-        """The precision it really trains in."""
+        """The precision that it actually trains in."""
         self._run = RunDir(folder)
         self._run.attempt(1).path.mkdir(parents=True)
         self._run.requests.mkdir()
@@ -70,14 +70,14 @@ class Training:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Kill it with everything it started, including workers and compilers in sessions of their own."""
+        """Kill it and everything it started, including workers and compilers in their own sessions."""
         if self._process.poll() is not None:
             return
         try:
             family = psutil.Process(self._process.pid).children(recursive=True)
         except psutil.Error:
             family = []
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone meanwhile; macOS reports that as EPERM
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # already gone; macOS reports that as EPERM
             os.killpg(self._process.pid, signal.SIGKILL)
         for member in family:
             with contextlib.suppress(psutil.Error):
@@ -85,7 +85,7 @@ class Training:
         self._process.wait(timeout=10.0)
 
     def poll(self) -> int | None:
-        """Read what is new; the exit code once it has ended."""
+        """Read new reports; return the exit code once it has ended."""
         code = self._process.poll()
         self.points += [record for record in _records(self._metrics) if "loss" in record and "step" in record]
         self.notes += [record for record in _records(self._events) if record.get("event") == "note"]
@@ -98,10 +98,10 @@ class Training:
         return code
 
     def failure(self, code: int) -> str:
-        """Its last words, or how it ended; empty if all went well.
+        """Return its last error message, or how it ended; empty if all went well.
 
         Raises:
-            UsageError: it knows no such task or argument.
+            UsageError: it does not know the task or an argument.
         """
         if not code:
             return ""
@@ -109,7 +109,7 @@ class Training:
         said = [line.strip() for line in lines if line.strip()]
         if not said:
             return f"ended by signal {-code}" if code < 0 else f"exit code {code}"
-        # After a rank's message, torchrun prints a page of its own.
+        # torchrun prints a long report of its own after a rank's message.
         last = next((line for line in reversed(said) if line.startswith("trainer: ")), said[-1])
         sentence = last.removeprefix("trainer: ")[:_LONGEST_FAILURE]
         if code == 2:  # called with wrong arguments
@@ -118,7 +118,7 @@ class Training:
 
 
 def _records(tail: LineTail) -> list[dict[str, Any]]:
-    """Complete lines that were added, as objects; damaged ones are left out."""
+    """Return the records in newly added lines, skipping damaged ones."""
     found = []
     for line in tail.read().data.splitlines():
         with contextlib.suppress(ValueError):
@@ -128,13 +128,13 @@ def _records(tail: LineTail) -> list[dict[str, Any]]:
 
 WARM_UP_STEPS = 3
 WARM_UP_SECONDS = 1.0
-"""After the first step kernels are still being chosen, shaders compiled and caches filled."""
+"""After the first step, kernels are still being selected, shaders compiled and caches filled."""
 _SHORTEST_STRETCH_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some steps in a row that were timed together."""
+    """Consecutive steps that were timed together."""
 
     steps: float
     seconds: float
@@ -146,7 +146,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Median and range of something measured several times."""
+    """Median and range of repeated measurements."""
 
     median: float
     low: float
@@ -159,7 +159,7 @@ class Spread:
 
 
 def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
-    """What was timed after the warm-up, each stretch at least a quarter of a second long.
+    """Return the stretches timed after the warm-up, each at least a quarter of a second long.
 
     Args:
         points: records with ``time`` (Unix seconds) and ``step``, in order.
@@ -178,7 +178,7 @@ def stretches(points: Sequence[Mapping[str, Any]]) -> list[Stretch]:
 
 
 def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
-    """Samples per optimizer step, from the speeds that the trainer reported; None if it reported at most one."""
+    """Return samples per optimizer step, from the reported samples and steps per second; None if one is missing."""
     for point in reversed(points):
         samples, steps = point.get("samples_per_second"), point.get("steps_per_second")
         if samples and steps:
@@ -187,7 +187,7 @@ def samples_per_step(points: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def warm(points: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    """The points after the warm-up; none while nothing can be timed yet."""
+    """Return the points after the warm-up; none while that has not ended."""
     for at, point in enumerate(points):
         if point["step"] >= WARM_UP_STEPS and point["time"] - points[0]["time"] >= WARM_UP_SECONDS:
             return points[at:]
@@ -198,7 +198,7 @@ _ASK = "from {trainer}.tasks import task_names; print(*task_names())"
 
 
 def require_task(task: str, python: str, environ: Mapping[str, str]) -> None:
-    """Refuse a task that the trainer does not have, before anything is measured; if it cannot be asked, accept it.
+    """Refuse a task that the trainer does not have, before anything is measured; accept it if the trainer cannot say.
 
     Raises:
         UsageError: there is no such task.

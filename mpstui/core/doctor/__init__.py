@@ -1,4 +1,4 @@
-"""Examines the machine before a training does: what is there, what works, what would go wrong."""
+"""Examines the machine before a training runs: what is there, what works, what would go wrong."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["CheckResult", "Report", "Status", "examine"]
 
 
 def examine(home: Home, environ: Mapping[str, str], *, python: str, train: bool = False) -> Report:
-    """Check everything. It takes as long as importing torch once, and once more for each device.
+    """Check everything. Takes as long as importing torch once, plus once more per device.
 
     Args:
         home: where runs are kept; its disk and file system are checked.
-        environ: the variables that trainings would inherit.
+        environ: the environment that trainings would inherit.
         python: the interpreter whose torch is examined.
-        train: also train a tiny network for two iterations on each device; its loss must fall.
+        train: also train a tiny network for two steps on each device; its loss must fall.
     """
     system, memory, disk = machine.system_facts(), machine.memory_facts(), machine.disk_facts(home)
     limits, kept = machine.limit_facts(), machine.home_facts(home)

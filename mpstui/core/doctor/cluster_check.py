@@ -1,4 +1,4 @@
-"""The schedulers installed here: whether they answer, and whether their nodes can see the home."""
+"""Checks of the installed schedulers: whether they answer, and whether their nodes can see the home."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..model.home import Home
 from .report import CheckResult, Status
 
 OF_ONE_MACHINE = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "tmpfs", "overlay", "apfs"})
-"""File systems of this machine alone. Other machines would mount an exported one as another kind, such as nfs."""
+"""File systems local to this machine. Other machines would see an exported one as another kind, such as nfs."""
 
 
 def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[dict[str, Any]]:
-    """One entry for each scheduler that is installed here."""
+    """Return one entry for each scheduler that is installed here."""
     found = []
     for name in ENGINES:
         engine, jobs, error = engine_named(name), None, None
@@ -36,7 +36,7 @@ def cluster_facts(home: Home, mounts: Path = Path("/proc/self/mounts")) -> list[
 
 
 def judge_clusters(facts: Sequence[Mapping[str, Any]]) -> Iterator[CheckResult]:
-    """Warn of a scheduler that does not answer, and of a home that its nodes may not see."""
+    """Warn about a scheduler that does not answer, and a home that its nodes may not see."""
     for one in facts:
         title, kind = one["title"], one["file_system"]
         if one["error"] is not None:
@@ -50,7 +50,7 @@ def judge_clusters(facts: Sequence[Mapping[str, Any]]) -> Iterator[CheckResult]:
 
 
 def _kind_of(path: Path, mounts: Path) -> str | None:
-    """The kind of file system that a path lies on, as Linux names it; None on other systems."""
+    """Return the type of the file system that holds a path, as Linux names it; None on other systems."""
     try:
         rows = [line.split() for line in storage.read_text(mounts).splitlines()]
     except OSError:

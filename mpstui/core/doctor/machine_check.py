@@ -1,7 +1,7 @@
 """What the doctor checks besides torch: system, memory, disk, limits, home, environment, sleep and telemetry.
 
-For each subject one function gathers the facts and another judges them, so that a test can judge those of machines it
-does not run on.
+For each subject, one function gathers facts and another judges them, so that tests can judge the facts of other
+machines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PACKAGES = (
 
 
 def system_facts() -> dict[str, Any]:
-    """System, release (of macOS: its version, not the kernel's), processor, and whether Rosetta translates for it."""
+    """Return system, release (on macOS its version, not the kernel's), architecture, and whether Rosetta is in use."""
     asks = sys.platform == "darwin"
     return {
         "system": platform.system(),
@@ -49,7 +49,7 @@ def system_facts() -> dict[str, Any]:
 
 
 def judge_system(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """An Intel Python on Apple silicon sees no MPS."""
+    """Report an Intel Python on Apple silicon, which cannot see MPS."""
     name = "macOS" if facts["system"] == "Darwin" else facts["system"]
     if facts["translated"]:
         text = "this is an Intel Python running under Rosetta: its torch cannot see MPS"
@@ -59,7 +59,7 @@ def judge_system(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of our packages in this interpreter; None for one that is not installed."""
+    """Return the versions of ``PACKAGES`` in this interpreter; None for one that is not installed."""
     found: dict[str, str | None] = dict.fromkeys(PACKAGES)
     for name in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
@@ -68,7 +68,7 @@ def versions() -> dict[str, str | None]:
 
 
 def memory_facts() -> dict[str, Any]:
-    """Bytes of memory in all, available without swapping, and of swap in use."""
+    """Return bytes of total memory, memory available without swapping, and swap in use."""
     from ..telemetry.procfs import psutil
 
     memory = psutil.virtual_memory()
@@ -76,7 +76,7 @@ def memory_facts() -> dict[str, Any]:
 
 
 def judge_memory(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """Warn of little free memory: runs that the system kills begin that way."""
+    """Warn about little free memory: that is how runs come to be killed by the system."""
     text = f"{size(facts['available'])} of {size(facts['total'])} of memory available"
     if facts["available"] < LEAST_FREE_MEMORY_BYTES:
         advice = "close programs that use memory: when it runs out, the system kills the training"
@@ -86,14 +86,14 @@ def judge_memory(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def disk_facts(home: Home) -> dict[str, Any]:
-    """The disk that runs are kept on."""
+    """Return path, size and free bytes of the disk that holds the runs."""
     existing = next(parent for parent in (home.state, *home.state.parents) if parent.is_dir())
     usage = shutil.disk_usage(existing)
     return {"path": str(existing), "total": usage.total, "free": usage.free}
 
 
 def judge_disk(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """A full disk ends a training at its next print()."""
+    """Warn about a nearly full disk: once full, it ends a training at its next print()."""
     text = f"{size(facts['free'])} free on the disk of {facts['path']}"
     if facts["free"] < LEAST_FREE_DISK_BYTES:
         yield CheckResult("disk", Status.WARNING, text, "free some space before you train: a full disk ends a run")
@@ -102,7 +102,7 @@ def judge_disk(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def limit_facts() -> dict[str, Any]:
-    """Limits of this shell, which its runs inherit; None is no limit."""
+    """Return the limits of this shell, which its runs inherit; None means no limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return {
         "open_files": None if soft == resource.RLIM_INFINITY else soft,
@@ -111,7 +111,7 @@ def limit_facts() -> dict[str, Any]:
 
 
 def judge_limits(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """Data loader workers share tensors through file descriptors; macOS starts shells with 256."""
+    """Warn about a low limit of open files: DataLoader workers share tensors by file descriptor; macOS allows 256."""
     files = facts["open_files"]
     if files is not None and files < LEAST_OPEN_FILES:
         text = f"a process may open only {files} files: data loader workers will fail with `Too many open files`"
@@ -122,7 +122,7 @@ def judge_limits(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def home_facts(home: Home) -> dict[str, Any]:
-    """Whether we, and nobody else, can write to the home, and whether its file system supports locks."""
+    """Return whether we, and no one else, can write to the home, and whether its file system supports locks."""
     probe = home.state / f".doctor.{os.getpid()}"
     facts: dict[str, Any] = {"path": str(home.state), "writable": False, "locks": None, "error": None}
     own = (home.state, home.runs, home.queue, home.config, home.settings, home.user_profiles)
@@ -143,7 +143,7 @@ def home_facts(home: Home) -> dict[str, Any]:
 
 
 def judge_home(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """Without a writable home nothing can be launched; without locks no state can be trusted."""
+    """Judge the home: nothing can be launched unless it is writable, and no state can be trusted without locks."""
     if not facts["writable"]:
         text = f"{facts['path']} is not writable: {facts['error']}"
         yield CheckResult("home", Status.PROBLEM, text, "set MPSTUI_HOME to a folder of yours on a local disk")
@@ -157,7 +157,7 @@ def judge_home(facts: Mapping[str, Any]) -> Iterator[CheckResult]:
 
 
 def judge_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Variables of this shell that would hurt a training."""
+    """Warn about variables of this shell that would harm a training."""
     from ..diagnosis.preflight import LaunchFacts, preflight
 
     for warning in preflight(LaunchFacts(environment=environ)):
@@ -165,10 +165,10 @@ def judge_environment(environ: Mapping[str, str]) -> Iterator[CheckResult]:
 
 
 def lingers(root: Path = Path("/")) -> bool | None:
-    """Whether linger is enabled for this user; None without systemd, or when ``loginctl`` does not answer.
+    """Return whether linger is enabled for this user; None without systemd, or if ``loginctl`` does not answer.
 
-    Without linger, and with ``KillUserProcesses=yes`` (systemd's default since v230), a user's last logout ends every
-    process of theirs; it ends ``systemd --user`` services in any case (loginctl(1), enable-linger).
+    Without linger, a user's last logout ends their ``systemd --user`` services, and with ``KillUserProcesses=yes``
+    (systemd's default since v230) every other process of theirs, too (loginctl(1), enable-linger).
     """
     if not (root / "run/systemd/system").is_dir():
         return None
@@ -176,12 +176,12 @@ def lingers(root: Path = Path("/")) -> bool | None:
 
 
 def parse_linger(text: str) -> bool | None:
-    """Read what loginctl prints: ``yes`` or ``no``."""
+    """Parse the output of loginctl: ``yes`` or ``no``."""
     return {"yes": True, "no": False}.get(text.strip())
 
 
 def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
-    """Warn that runs may end at the last logout; says nothing where that is unknown."""
+    """Warn that runs may end at the last logout; yields nothing if that is unknown."""
     if linger:
         yield CheckResult("linger", Status.OK, "runs survive your last logout (linger is enabled)")
     elif linger is False:
@@ -192,15 +192,15 @@ def judge_linger(linger: bool | None) -> Iterator[CheckResult]:
 # One setting per line, as pmset(1) prints it: ` sleep  1 (sleep prevented by powerd)`.
 _PMSET_LINE = re.compile(r"^ (?P<name>[A-Za-z]+)[ \t]+(?P<value>\d+)(?: .*)?$", re.MULTILINE)
 _LOW_POWER = 1
-"""``powermode`` of Macs that have a high power mode, too (2); the others say ``lowpowermode`` 0 or 1."""
+"""Value of ``powermode`` on Macs that also have a high power mode (2); others report ``lowpowermode`` 0 or 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class SleepSettings:
-    """What happens to an idle machine; None is unknown."""
+    """What happens to an idle machine; None means unknown."""
 
     idle_minutes: int | None = None
-    """macOS: minutes until it sleeps by itself; 0 is never."""
+    """macOS: minutes until it sleeps on its own; 0: never."""
     idle_action: str | None = None
     """systemd-logind: what it does with an idle machine."""
     low_power: bool | None = None
@@ -212,7 +212,7 @@ def sleep_settings(system: str, root: Path = Path("/")) -> SleepSettings:
 
 
 def from_pmset(text: str) -> SleepSettings:
-    """What ``pmset -g`` prints."""
+    """Parse the output of ``pmset -g``."""
     values = {match["name"]: int(match["value"]) for match in _PMSET_LINE.finditer(text)}
     mode = values.get("lowpowermode", values.get("powermode"))
     return SleepSettings(
@@ -222,7 +222,7 @@ def from_pmset(text: str) -> SleepSettings:
 
 
 def idle_action(root: Path) -> str | None:
-    """``IdleAction`` of systemd-logind, ``ignore`` unless a file sets it; None where no systemd manages logins."""
+    """Return systemd-logind's ``IdleAction``, ``ignore`` unless a file sets it; None without systemd."""
     if not (root / "run/systemd/system").is_dir():
         return None
     found = "ignore"
@@ -237,7 +237,7 @@ def idle_action(root: Path) -> str | None:
 
 
 def judge_sleep(settings: SleepSettings) -> Iterator[CheckResult]:
-    """A sleeping machine trains nothing. mpstui keeps a Mac awake, except on battery with its lid closed."""
+    """Warn if the machine may go to sleep. mpstui keeps a Mac awake, except on battery with its lid closed."""
     if settings.idle_minutes == 0:
         yield CheckResult("sleep", Status.OK, "this Mac does not go to sleep by itself")
     elif settings.idle_minutes is not None:
@@ -263,7 +263,7 @@ PATIENCE_SECONDS = 5.0
 def read_sources(
     make: Callable[[], Sampler] = default_sampler, *, patience_seconds: float = PATIENCE_SECONDS
 ) -> tuple[SourceReport, ...]:
-    """How each telemetry source is doing, in order of preference; waits a little for first values."""
+    """Return the state of each telemetry source, in order of preference, after waiting a little for first values."""
     sampler = make()
     until = time.monotonic() + patience_seconds
     try:
@@ -278,7 +278,7 @@ def read_sources(
 
 
 def judge_telemetry(reports: Sequence[SourceReport], system: str) -> Iterator[CheckResult]:
-    """One note or OK per source: a training needs none of them."""
+    """Yield one note or OK per source; never a warning, since trainings need none of them."""
     for report in reports:
         mark = "" if report.verified else f" ({UNVERIFIED})"
         if report.reason:
@@ -293,7 +293,7 @@ def judge_telemetry(reports: Sequence[SourceReport], system: str) -> Iterator[Ch
 
 
 def _answer(*command: str) -> str:
-    """What a command prints; nothing when it cannot be run or takes too long."""
+    """Return the output of a command; empty if it cannot be run or takes too long."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=5.0, check=False)
     except (OSError, subprocess.TimeoutExpired):

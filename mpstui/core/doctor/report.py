@@ -1,4 +1,4 @@
-"""What an examination of the machine found."""
+"""The results of examining the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Status(StrEnum):
-    """How serious a result is."""
+    """The severity of a result."""
 
     OK = "ok"
     NOTE = "note"
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check in a sentence, and what to do about it."""
+    """The result of one check in one sentence, and what to do about it."""
 
     id: str
     status: Status
@@ -37,11 +37,11 @@ class Report:
     results: tuple[CheckResult, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)
     """By section: ``os python versions torch devices memory disk limits home telemetry clusters linger sleep openmp``;
-    what is not known is None."""
+    unknown values are None."""
 
     @property
     def ok(self) -> bool:
-        """Whether there is no problem."""
+        """True if there is no problem."""
         return not any(result.status is Status.PROBLEM for result in self.results)
 
     def as_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the doctor checks of torch: whether each device computes, the versions fit, and OpenMP runtimes collide."""
+"""The doctor's checks of torch: does each device compute, do versions fit together, do OpenMP runtimes collide?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
     """Import torch in ``python``, compute on every device it finds, and with ``train`` also train there.
 
     Args:
-        system: as ``platform.system()``: only on a Mac is a lack of MPS reported.
+        system: as ``platform.system()``; missing MPS is only reported on a Mac.
     """
     facts, failure = _probe(python, environ, "facts")
     if facts is None:
@@ -50,7 +50,7 @@ def examine_torch(python: str, environ: Mapping[str, str], *, system: str, train
             devices[device] = {**found, **(result or {"works": False, "error": failure})}
     results = [CheckResult("torch", Status.OK, f"torch {facts['version']} in {python}")]
     results += [result for device in devices for result in _judge(device, devices[device], system)]
-    # A training that is slower than expected often runs on the CPU unnoticed.
+    # A training that is slower than expected is often running on the CPU unnoticed.
     if devices and not any(devices.get(name, {}).get("available") for name in ("mps", "cuda")):
         results.append(CheckResult("accelerator", Status.NOTE, "no accelerator found: trainings run on the CPU"))
     return TorchExamination(facts, devices, tuple(results))
@@ -91,7 +91,7 @@ _DEVICE_ADVICE = {
 
 
 def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
-    """The probe's answer, or None and why there is none."""
+    """Return the probe's answer, or None and the reason why there is none."""
     command = [python, str(PROBE), *words]
     try:
         done = subprocess.run(
@@ -120,24 +120,24 @@ def _probe(python: str, environ: Mapping[str, str], *words: str) -> tuple[dict[s
     return None, last if done.returncode else "its answer was not understood"
 
 
-# (torch needed, macOS needed, for what), newest last; read in the wheels, see docs/mps.md.
+# (torch needed, macOS needed, for what), newest last; taken from the wheels, see docs/mps.md.
 _ON_MPS: tuple[tuple[Version, Version, str], ...] = (
     ((2, 5), (0,), "fp16 autocast"),
     ((2, 6), (14,), "bfloat16 autocast"),
     ((2, 7), (14,), "torch.compile (usable from 2.8 on)"),
     ((2, 8), (0,), "GradScaler"),
 )
-# torch.compile reads byte code: (Python, the first torch that knows its byte code), see pytorch#123300, pytorch#156856.
+# torch.compile reads bytecode: (Python, first torch that knows its bytecode), see pytorch#123300, pytorch#156856.
 _COMPILES: tuple[tuple[Version, Version], ...] = (((3, 14), (2, 10)), ((3, 13), (2, 6)), ((3, 12), (2, 4)))
 RECOMMENDED_TORCH = "2.8"
 
 
 def judge_versions(torch: Mapping[str, Any] | None, system: Mapping[str, Any]) -> Iterator[CheckResult]:
-    """What these versions cannot do together; if there is nothing, one line that they fit.
+    """Yield what these versions cannot do together, or else that they work together.
 
     Args:
         torch: the examined torch: ``version``, and ``python`` and ``numpy`` of its interpreter.
-        system: as `machine_check.system_facts` gives it.
+        system: as returned by `machine_check.system_facts`.
     """
     found = version(torch["version"]) if torch else None
     if torch is None or found is None:
@@ -175,7 +175,7 @@ def _dotted(numbers: Version) -> str:
     return ".".join(str(number) for number in numbers)
 
 
-# A name of one of the runtimes: libomp.dylib (LLVM), libiomp5.so (Intel), libgomp-a34b3233.so.1 (GNU, in a wheel).
+# The file name of a runtime: libomp.dylib (LLVM), libiomp5.so (Intel), libgomp-a34b3233.so.1 (GNU, in a wheel).
 _RUNTIME = re.compile(r"lib(?P<family>i?omp|gomp)\d*(?:-[0-9a-f]+)?\.(?:\d+\.)*(?:dylib|so)(?:\.\d+)*")
 # Where wheels keep their libraries: torch/lib, sklearn/.dylibs, scikit_learn.libs, faiss/.dylibs, functorch/.dylibs.
 _FOLDERS_OF_WHEELS = ("*/lib", "*/.dylibs", "*/.libs", "*.libs", "*")
@@ -190,16 +190,16 @@ class Runtime:
     family: str
     """``omp`` (LLVM), ``iomp`` (Intel) or ``gomp`` (GNU)."""
     owner: str
-    """The package that brought it."""
+    """The package that it belongs to."""
 
 
 def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tuple[Runtime, ...]:
-    """Return every OpenMP library that a program of this environment can load, each file once.
+    """Return every OpenMP library that a program in this environment can load, each file once.
 
     Args:
         packages: the environment's site-packages.
-        prefix: the environment, in whose ``lib`` conda keeps its libraries.
-        root: the file system's root, for Homebrew's libomp.
+        prefix: the environment's folder; conda keeps libraries in its ``lib``.
+        root: the file system's root, to find Homebrew's libomp.
     """
     places = [
         (folder, folder.relative_to(packages).parts[0].removesuffix(".libs"))
@@ -211,14 +211,14 @@ def openmp_runtimes(packages: Path, prefix: Path, root: Path = Path("/")) -> tup
     for folder, owner in places:
         for path in sorted(folder.glob("*omp*")):
             match = _RUNTIME.fullmatch(path.name)
-            if match and path.exists():  # a link may lead nowhere
+            if match and path.exists():  # may be a dangling symlink
                 found.setdefault(path.resolve(), Runtime(str(path), match["family"], owner))
     return tuple(found.values())
 
 
 def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
-    """Warn of runtimes that collide. GNU's does not look for others, so several copies of it are fine."""
-    # LLVM's and Intel's are one code base: the second one loaded ends the process with OMP Error #15.
+    """Warn about runtimes that collide. GNU's does not look for others, so several copies of it are fine."""
+    # LLVM's and Intel's share a code base: the second one to be loaded ends the process with OMP Error #15.
     kmp = [one for one in runtimes if one.family in ("omp", "iomp")]
     names = ", ".join(f"{one.owner} ({Path(one.path).name})" for one in kmp)
     if len(kmp) > 1:
@@ -234,7 +234,7 @@ def judge_openmp(runtimes: Sequence[Runtime]) -> Iterator[CheckResult]:
 
 
 def environment_of(torch: Mapping[str, Any] | None) -> tuple[Path, Path] | None:
-    """Site-packages and prefix of the examined torch's environment; None without a torch."""
+    """Return site-packages and prefix of the examined torch's environment; None without torch."""
     if torch is None or not torch.get("file") or not torch.get("prefix"):
         return None
     return Path(torch["file"]).parent.parent, Path(torch["prefix"])

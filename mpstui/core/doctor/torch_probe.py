@@ -1,6 +1,7 @@
-"""A script for the interpreter under examination: prints one JSON object about its torch. Imports nothing of mpstui.
+"""A script for the examined interpreter: prints one JSON object about its torch. Imports nothing from mpstui.
 
-``facts``: version, devices it was built for and finds. ``test DEVICE [train]``: compute there and compare with the CPU.
+``facts``: its version, and the devices it was built for and finds. ``test DEVICE [train]``: compute there, compare with
+the CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ TOLERANCE = 1e-2
 
 
 def facts(torch: Any) -> dict[str, Any]:
-    """This torch's version and interpreter, and the devices it was built for and finds."""
+    """Return torch's version and interpreter, and the devices it was built for and finds."""
     cuda_available = bool(torch.cuda.is_available())
     numpy = None
     with contextlib.suppress(metadata.PackageNotFoundError):
@@ -74,14 +75,14 @@ def test(torch: Any, device: str, *, train: bool) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> int:
-    """Print one JSON object: ``facts`` about torch, or the ``test`` of a device, with ``train`` of a training too."""
+    """Print one JSON object: ``facts`` about torch, or the ``test`` of a device, which may include ``train``."""
     gc.disable()
     try:
         torch = importlib.import_module("torch")
     except ModuleNotFoundError as error:
         print(json.dumps({"missing": error.name}))
         return 0
-    gc.freeze()  # collecting all of torch at exit took 0.6 s of the 1.9 s of CPU time that an answer costs
+    gc.freeze()  # collecting torch's objects at exit took 0.6 s of the 1.9 s of CPU time per answer
     answer = facts(torch) if words[0] == "facts" else test(torch, words[1], train=words[2:] == ["train"])
     print(json.dumps(answer))
     return 0

@@ -1,1 +1,1 @@
-"""Schedulers that start runs: one file each behind :class:`.engine.Engine`, asked through their own command lines."""
+"""Schedulers that start runs: one module each, behind :class:`.engine.Engine`, used through their command lines."""

@@ -1,7 +1,7 @@
-"""What a scheduler says about this user's jobs: asked in one call for all, every few seconds, in the background.
+"""What a scheduler says about this user's jobs: one query for all of them, every few seconds, in the background.
 
-The last answer is kept in a file for every screen and command of this home: ten commands a second are still one
-question every few seconds, and what was known of a job outlives the scheduler's own memory of it.
+The last answer is kept in a file shared by all screens and commands of this home: even ten commands a second cause only
+one query every few seconds, and what was known about a job outlives the scheduler's own memory of it.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from .engine import Engine, engine_named
 
 ASK_EVERY_SECONDS = 4.0
 EASY_TIMES, LONGEST_PAUSE_SECONDS = 10.0, 30.0
-"""A slow scheduler is asked again only after a multiple of the time it took: it has others to answer, too."""
+"""A slow scheduler is queried again only after a multiple of the time it took (capped): it serves others, too."""
 FIRST_ANSWER_SECONDS = 3.0
-"""How long a process first waits for an answer, or twice what the last one took; after that it never waits."""
+"""How long a process waits for its first answer, or twice the time of the last one if longer; later it never waits."""
 GIVE_UP_SECONDS = 20.0
-"""squeue itself waits ten seconds and more for a controller that is away."""
+"""squeue itself waits ten seconds or more for an unreachable controller."""
 LATE_SECONDS = 10.0
-"""Since the last answer; after this, an unanswered question is reported."""
+"""A query is reported as unanswered if it was sent this long after the last answer."""
 JUST_SUBMITTED_SECONDS = 3.0
 MOST_KEPT = 2000
 MOST_ASKED_FOR, ASKED_FOR_TIMES = 100, 3
-"""Of the accounting: jobs per question, and how often it is asked about one that it does not know (yet)."""
+"""Limits for the accounting: jobs per query, and queries about a job that it does not know (yet)."""
 
 
 class JobBoard:
     """The jobs of one scheduler, as last reported. Safe to use from several threads."""
 
     def __init__(self, engine: Engine, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """``path``: the file that all processes of this home share."""
+        """``path``: the file shared by all processes of this home."""
         self.engine = engine
         self._path, self._clock = path, clock
         self._lock = threading.Lock()
         self._views: dict[str, JobView] = {}
         self._listed: set[str] = set()
-        """Ids in the newest answer."""
+        """Job ids in the newest answer."""
         self._lost: dict[str, int] = {}
-        """How often the accounting was asked about jobs that are looked at but missing from the newest answer."""
+        """Number of accounting queries so far for each job that is missing from the newest answer."""
         self._asked = self._answered = self._took = 0.0
-        """When it was last asked and last answered, Unix seconds, and how long that answer took."""
+        """Time of the last query and the last answer, Unix seconds, and how long that answer took."""
         self._silent_since: float | None = None
         self._why = ""
         self._question: _Question | None = None
@@ -61,10 +61,10 @@ class JobBoard:
         self._waited = False
 
     def view(self, job: str, submitted: float = 0.0) -> JobView:
-        """A job as last heard of; asks in the background where that is some seconds old.
+        """Return a job as last reported; queries the scheduler in the background if that is some seconds old.
 
         Args:
-            submitted: Unix seconds; an answer from before that says nothing about the job.
+            submitted: Unix seconds; an earlier answer says nothing about the job.
         """
         with self._lock:
             self._refresh()
@@ -73,18 +73,18 @@ class JobBoard:
                 if self._question is None and self._history is None:
                     break
                 time.sleep(0.01)
-                self._take_answer()  # and asks nothing more: after a slow answer the next question is due at once
+                self._take_answer()  # not _refresh(): after a slow answer, the next query is due at once
             self._waited = True
             return found
 
     def all(self) -> tuple[JobView, ...]:
-        """Every job in the newest answer."""
+        """Return every job in the newest answer."""
         self.view("")
         with self._lock:
             return tuple(self._view(job) for job in sorted(self._listed, key=_by_number))
 
     def hurry(self) -> None:
-        """Something was just changed: the next look asks again, be it another process's."""
+        """Make the next view, even in another process, query the scheduler again: something was just changed."""
         with self._lock:
             self._read()
             self._asked = min(self._asked, self._clock() - LONGEST_PAUSE_SECONDS)
@@ -95,7 +95,7 @@ class JobBoard:
         found = self._views.get(job) or JobView(engine=self.engine.name, title=self.engine.title, id=job)
         since, question = self._silent_since, self._question
         if since is None and question is not None and question.asked - self._answered > LATE_SECONDS:
-            # A command looks once, and leaves before the scheduler's own timeout.
+            # A command looks only once, and exits before the scheduler's own timeout.
             since = (self._answered or question.asked) if question.age >= self._patience else None
         if since is not None:
             return found._replace(silent_since=since, why_silent=self._why)
@@ -105,7 +105,7 @@ class JobBoard:
                 self._lost[job] = 0
                 self._ask_history()
             if self._history is not None and self._lost[job] == 1:
-                return found  # its end is being asked for: it must not look like another one until that is known
+                return found  # how it ended is being queried: do not guess until that is known
             return found._replace(phase=JobPhase.GONE, state=None, reason=None)
         return found
 
@@ -116,13 +116,13 @@ class JobBoard:
             self._read()
             if self._is_due(now):
                 self._asked = now
-                self._write()  # before the answer, so that other processes need not ask as well
+                self._write()  # before the answer arrives, so that other processes need not query too
                 self._question = _Question(self.engine.listing(), now)
                 self._take_answer()
 
     @property
     def _patience(self) -> float:
-        """How long an answer may take, judging by the last one."""
+        """How long an answer may take, judging by the last one, in seconds."""
         return min(max(FIRST_ANSWER_SECONDS, 2 * self._took), GIVE_UP_SECONDS)
 
     def _is_due(self, now: float) -> bool:
@@ -154,7 +154,7 @@ class JobBoard:
         self._write()
 
     def _ask_history(self) -> None:
-        """Ask the accounting, if there is one, about jobs that left the list between two looks at it."""
+        """Query the accounting, if there is one, about jobs that disappeared from the list."""
         lost = [job for job, times in self._lost.items() if times < ASKED_FOR_TIMES][:MOST_ASKED_FOR]
         if lost and self._history is None and (command := self.engine.history(lost)):
             self._lost |= {job: self._lost[job] + 1 for job in lost}
@@ -172,7 +172,7 @@ class JobBoard:
         return job in self._views and self._views[job].phase.is_over
 
     def _read(self) -> None:
-        """Read what another process has received since."""
+        """Read what other processes have received since."""
         stamp = storage.stamp(self._path)
         if stamp is None or stamp == self._stamp:
             return
@@ -199,7 +199,7 @@ class JobBoard:
             "lost": dict(list(self._lost.items())[-MOST_KEPT:]),
             "jobs": [{name: getattr(view, name) for name in _KEPT} for view in kept.values()],
         }
-        with contextlib.suppress(OSError):  # a full or read-only disk: each process asks for itself
+        with contextlib.suppress(OSError):  # a full or read-only disk: each process queries for itself
             storage.make_private_folder(self._path.parent)
             storage.write_json(self._path, record, sync=False)
             self._stamp = storage.stamp(self._path)
@@ -218,7 +218,7 @@ def _read_view(found: Mapping[str, Any]) -> JobView:
 
 
 class _Question:
-    """A scheduler's command that runs in the background."""
+    """A scheduler's command, running in the background."""
 
     def __init__(self, command: Collection[str], asked: float) -> None:
         self.asked, self.took = asked, 0.0
@@ -241,11 +241,11 @@ class _Question:
 
     @property
     def age(self) -> float:
-        """Seconds since it was asked."""
+        """Seconds since the command was started."""
         return time.monotonic() - self._begun
 
     def is_over(self) -> bool:
-        """Whether the answer, or the reason why there is none, has arrived; never waits."""
+        """True once there is an answer, or a reason why there is none; never blocks for long."""
         process = self._process
         if process is None:
             return True
@@ -274,7 +274,7 @@ class _Question:
 
 @lru_cache(maxsize=16)
 def board_of(engine: str, state: Path) -> JobBoard | None:
-    """The board of a scheduler for the home with this state folder; None if there is no such scheduler."""
+    """Return the board of a scheduler for the home with this state folder; None if there is no such scheduler."""
     try:
         return JobBoard(engine_named(engine), state / "cache" / f"jobs-{engine}.json")
     except UsageError:

@@ -1,4 +1,4 @@
-"""What a scheduler has to be able to do, and the known schedulers. Another one is one file and one line here."""
+"""The interface of a scheduler, and the known schedulers. To add one, write a module and one line here."""
 
 from __future__ import annotations
 
@@ -15,103 +15,105 @@ from ..model.jobs import JobView
 
 ASK_SECONDS = 30.0
 LONG_OPTION = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-"""The name of an option as it follows two dashes."""
+"""The name of a long option, without its two dashes."""
 JobOptions = Mapping[str, str]
-"""What is asked of a scheduler, by the names of its own options; an empty text is a bare flag."""
+"""Options for a scheduler, by its own option names; an empty text is a bare flag."""
 
 
 class Engine(Protocol):
-    """One scheduler. Commands are argument vectors: no text of a user's ever goes through a shell."""
+    """One scheduler. Commands are argument vectors: no user text ever passes through a shell."""
 
     name: str
-    """What it is called in commands and profiles."""
+    """Its name in commands and profiles."""
     title: str
-    """What people call it."""
+    """Its name for display."""
     program: str
-    """The command that must be installed for any of it to work."""
+    """The command that must be installed to use it."""
     index: str
-    """The variable that counts the jobs of an array, from 0."""
+    """The variable with a job's index in its array, from 0."""
     arrays: bool
-    """Whether several runs can be one submission."""
+    """True if several runs can be submitted as one array."""
 
     usual: Mapping[str, str]
-    """The options that a form offers, each with an example."""
+    """The options that a form offers, each with an example value."""
     refused: str
-    """What to do if it refuses a job."""
+    """A hint for the user if it refuses a job."""
 
     def check(self, options: JobOptions) -> str:
-        """What is wrong with the options, as a sentence; empty if nothing is."""
+        """Return a sentence that says what is wrong with the options; empty if nothing is."""
 
     def nodes(self, options: JobOptions) -> int:
-        """How many nodes they ask for."""
+        """Return the number of nodes that the options ask for."""
 
     def asks_for_gpus(self, options: JobOptions) -> bool:
-        """Whether its nodes have GPUs for it."""
+        """True if the options ask for GPUs."""
 
     def rule(self, options: JobOptions) -> EngineRule:
-        """What the supervisor in the job must know."""
+        """Return what the supervisor in the job must know."""
 
     def on_every_node(self, argv: Sequence[str], options: JobOptions) -> list[str]:
-        """The command that, on the first node, starts ``argv`` once on each node of the job."""
+        """Return the command that, run on the first node, starts ``argv`` once on each node of the job."""
 
     def files(self, folder: Path, command: Sequence[str]) -> Mapping[str, str]:
-        """The submission's files in ``folder``, by name: a script that starts ``command``, without any user text."""
+        """Return the submission's files by name: a script in ``folder`` that starts ``command``, free of user text."""
 
     def submission(self, folder: Path, name: str, command: Sequence[str], options: JobOptions, count: int) -> list[str]:
-        """The command that submits ``command``, and prints the job's id.
+        """Return the command that submits ``command`` and prints the job's id.
 
         Args:
-            folder: that of the (first) run, for the scheduler's own files.
-            count: more than one run makes an array.
+            folder: the folder of the (first) run, for the scheduler's files.
+            count: number of runs; more than one make an array.
         """
 
     def submitted(self, output: str, folders: Sequence[Path]) -> list[str]:
-        """The ids printed by the submission of these runs, one for each; none if they cannot be read."""
+        """Return the job ids from the output of a submission, one for each run; none if they cannot be read."""
 
     def listing(self) -> list[str]:
-        """The command that lists all jobs of this user."""
+        """Return the command that lists all jobs of this user."""
 
     def listed(self, output: str) -> list[JobView]:
-        """The jobs in what the listing printed.
+        """Return the jobs in the output of :meth:`listing`.
 
         Raises:
             ValueError: it is no list of jobs.
         """
 
     def history(self, ids: Sequence[str]) -> list[str]:
-        """The command that reports jobs the listing has forgotten; empty if there is none."""
+        """Return the command that reports jobs that are no longer listed; empty if there is none."""
 
     def remembered(self, output: str) -> list[JobView]:
-        """The jobs in what :meth:`history` printed."""
+        """Return the jobs in the output of :meth:`history`."""
 
     def change(self, action: str, job: str) -> list[str]:
-        """The command for ``cancel``, ``kill``, ``hold``, ``release`` or ``top``; empty if it has none."""
+        """Return the command for ``cancel``, ``kill``, ``hold``, ``release`` or ``top``; empty if there is none."""
 
     def offers(self) -> list[str]:
-        """The command that says what can be asked for; empty if there is none."""
+        """Return the command that lists what can be requested; empty if there is none."""
 
     def offered(self, output: str) -> Mapping[str, str]:
-        """For each option, what that command printed about it, in a few words."""
+        """Return, by option, a few words from the output of :meth:`offers`."""
 
     def output_of(self, job: str) -> list[str]:
-        """The command that says where anybody's job writes."""
+        """Return the command that says where a job, even another user's, writes its output; empty if there is none."""
 
     def output_path(self, output: str) -> str:
-        """The path in what that command printed; empty if there is none."""
+        """Return the path in the output of :meth:`output_of`'s command; empty if there is none."""
 
 
 LOCAL, CLUSTER = "local", "cluster"
-"""Values of ``--on``: here, whatever the profile says; and by whatever scheduler there is."""
+"""Values of ``--on``: on this machine, whatever the profile says; and through the profile's or default scheduler."""
 _PLACES = {"slurm": "slurm:Slurm", "sky": "skypilot:SkyPilot"}
 ENGINES = tuple(_PLACES)
 
 
 def engine_of(jobs: Mapping[str, JobOptions], on: str | None, more: JobOptions) -> tuple[Engine, JobOptions] | None:
-    """The scheduler that starts a launch, with the options for it; None: it starts here.
+    """Return the scheduler that starts a launch, and its options; None: it starts on this machine.
 
     Args:
-        jobs: of the profile: scheduler -> options.
-        on: ``local``, ``cluster`` (whatever there is) or a scheduler's name; None: as the profile says.
+        jobs: scheduler -> options, from the profile.
+        on: ``local``, ``cluster`` (the profile's scheduler or the default) or a scheduler's name; None: as the profile
+            says.
+        more: further options, which take precedence.
 
     Raises:
         UsageError: there is no such scheduler, or an option is wrong.
@@ -129,7 +131,7 @@ def engine_of(jobs: Mapping[str, JobOptions], on: str | None, more: JobOptions) 
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of that name.
+    """Return the engine of that name.
 
     Raises:
         UsageError: there is none.
@@ -141,13 +143,13 @@ def engine_named(name: str) -> Engine:
 
 
 def ask(engine: Engine, command: Sequence[str], environ: Mapping[str, str] | None = None) -> str:
-    """What a scheduler's command prints.
+    """Run a scheduler's command and return its output.
 
     Args:
-        environ: the environment of a job that the command submits; None: it submits nothing.
+        environ: the environment of the job if the command submits one; None: it submits nothing.
 
     Raises:
-        OperationError: it is not installed, does not answer, or refuses; its own words are in the sentence.
+        OperationError: it is not installed, does not answer, or refuses; the sentence quotes it.
     """
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What a scheduler offers: its partitions, their limits and GPUs. Asked in the background, so that no form waits."""
+"""What a scheduler offers: its partitions, their limits and GPUs. Queried in the background, so that no form waits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _lock = threading.Lock()
 
 
 def ask_aside(name: str) -> None:
-    """Ask a scheduler what it offers, unless it was asked some minutes ago."""
+    """Query a scheduler's offers in the background, unless that was done in the last few minutes."""
     engine, now = engine_named(name), time.monotonic()
     with _lock:
         if not engine.offers() or now - _asked.get(name, -_KEPT_SECONDS) < _KEPT_SECONDS:
@@ -25,12 +25,12 @@ def ask_aside(name: str) -> None:
         _asked[name] = now
 
     def hear() -> None:
-        with suppress(OperationError):  # then a form shows its examples
+        with suppress(OperationError):  # forms then show their examples
             _known[name] = engine.offered(ask(engine, engine.offers()))
 
     threading.Thread(target=hear, name=f"offers of {name}", daemon=True).start()
 
 
 def offered(name: str) -> Mapping[str, str]:
-    """By option, what a scheduler has said it offers; nothing before it has answered."""
+    """Return a scheduler's offers by option; empty until it has answered."""
     return _known.get(name, {})

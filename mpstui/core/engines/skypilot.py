@@ -1,7 +1,7 @@
-"""SkyPilot's managed jobs, through ``sky jobs``. Written from its documentation; only tried against recordings.
+"""SkyPilot's managed jobs, through ``sky jobs``. Written from its documentation and only tested against recordings.
 
-A job is identified by its name, which is its run's id: both its environment and the list of jobs contain that. A job
-that SkyPilot restarts after a preemption begins on another machine, and resumes from the newest checkpoint.
+A job is identified by its name, which is its run's id: both its environment and the list of jobs contain it. A job that
+SkyPilot restarts after a preemption starts on another machine and resumes from the newest checkpoint.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _PHASES = {
     "FAILED_NO_RESOURCE": JobPhase.FAILED,
     "FAILED_CONTROLLER": JobPhase.FAILED,
 }
-"""The words of ``status`` in ``sky jobs queue -o json``."""
+"""The values of ``status`` in ``sky jobs queue -o json``."""
 _OURS = {"name": "--name names the run", "detach-run": "mpstui follows the run itself", "yes": "mpstui says it"}
 _NAME, _WORDS = "MPSTUI_JOB_NAME", "MPSTUI_JOB_WORD_"
 
 
 class SkyPilot:
-    """A scheduler over clouds; the run directory must be on storage that the task finds under the same path."""
+    """A scheduler across clouds; the run directory must be on storage that the task finds under the same path."""
 
     name, title, program, index, arrays = "sky", "SkyPilot", "sky", "MPSTUI_JOB_INDEX", False
     refused = (
@@ -68,7 +68,7 @@ class SkyPilot:
         return bool(options.get("gpus"))
 
     def rule(self, options: JobOptions) -> EngineRule:
-        """See :class:`.engine.Engine`. It gives no notice, and starts a job again by itself."""
+        """See :class:`.engine.Engine`. SkyPilot gives no notice of a preemption, and restarts a job on its own."""
         return EngineRule(name=self.name, title=self.title, ids=[f"{{{_NAME}}}"], options=dict(options))
 
     def on_every_node(self, argv: Sequence[str], options: JobOptions) -> list[str]:
@@ -76,7 +76,7 @@ class SkyPilot:
         return list(argv)
 
     def files(self, folder: Path, command: Sequence[str]) -> Mapping[str, str]:
-        """See :class:`.engine.Engine`: a task in JSON, which is YAML. Its shell text is made of numbers alone."""
+        """See :class:`.engine.Engine`: a task in JSON, which is YAML. Its shell text only has numbered variables."""
         names = [f"{_WORDS}{number}" for number in range(len(command))]
         run = "exec " + " ".join(f'"${name}"' for name in names)
         envs = {_NAME: folder.name, **dict(zip(names, command, strict=True))}
@@ -89,15 +89,15 @@ class SkyPilot:
         return [self.program, "jobs", "launch", *own, *words, str(folder / "task.yaml")]
 
     def submitted(self, output: str, folders: Sequence[Path]) -> list[str]:
-        """See :class:`.engine.Engine`: what it prints is for people, the name is ours."""
+        """See :class:`.engine.Engine`: its output is meant for people, but the job's name is ours."""
         return [folder.name for folder in folders]
 
     def listing(self) -> list[str]:
-        """See :class:`.engine.Engine`: without --all it is the newest 50, without --verbose neither where nor why."""
+        """See :class:`.engine.Engine`. Without --all: the newest 50 only; without --verbose: no places or reasons."""
         return [self.program, "jobs", "queue", "--all", "--verbose", "-o", "json"]
 
     def listed(self, output: str) -> list[JobView]:
-        """See :class:`.engine.Engine`; the newest of several jobs of one name counts."""
+        """See :class:`.engine.Engine`; of several jobs with the same name, the newest counts."""
         found = json.loads(output)
         jobs = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else None
         if jobs is None:
@@ -118,7 +118,7 @@ class SkyPilot:
         return [self.program, "jobs", "cancel", "--yes", f"--name={job}"] if action == "cancel" else []
 
     def offers(self) -> list[str]:
-        """See :class:`.engine.Engine`: clouds have everything."""
+        """See :class:`.engine.Engine`: clouds offer everything."""
         return []
 
     def offered(self, output: str) -> Mapping[str, str]:

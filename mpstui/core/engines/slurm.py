@@ -1,4 +1,4 @@
-"""Slurm, from 20.11 on, through sbatch, squeue, scontrol, scancel and, where accounting is kept, sacct."""
+"""Slurm, 20.11 or newer, through sbatch, squeue, scontrol, scancel and, if accounting is enabled, sacct."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _PHASES = {
     "BOOT_FAIL": JobPhase.NODE_FAILED,
     "OUT_OF_MEMORY": JobPhase.OUT_OF_MEMORY,
 }
-"""The words of ``squeue -o %T`` and ``sacct -o State``."""
+"""The values of ``squeue -o %T`` and ``sacct -o State``."""
 _NO_ESTIMATE_SECONDS = 360 * 86400.0
-"""If Slurm cannot estimate a start, it says a year from now."""
+"""If Slurm cannot estimate a start, it reports a year from now."""
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%N", "%P", "%S", "%e", "%Q", "%u", "%j")
 _HISTORY = "JobID,State,Reason,NodeList,Partition,Start,End,Priority,User,JobName"
@@ -66,7 +66,8 @@ _SCRIPT = '#!/bin/sh\n# The first process of the job: the supervisor that its ar
 _OF_ONE_JOB = (
     r"SLURM_(?!CONF$|CLUSTERS$).*|PMIX?_.*|SBATCH_(ARRAY_INX|ERROR|EXPORT|GET_USER_ENV|INPUT|JOB_NAME|OUTPUT|WAIT.*)"
 )
-"""Of the ``SBATCH_`` variables, with which people set their own defaults, only those that cannot be set."""
+"""Variables of a single job. Of the ``SBATCH_`` ones, which users set as their defaults, only those for options that
+cannot be set."""
 
 
 class Slurm:
@@ -117,22 +118,22 @@ class Slurm:
             look=["squeue", "-h", "-t", "all", "-j", "{job}", "-O", "State:20,PreemptTime:30,RestartCnt:10,Reason:40"],
             given_notice=r"RUNNING (?!N/A).*",
             untouched=r"RUNNING N/A .*",
-            # When Slurm requeues a job, it already counts the next start.
+            # When Slurm requeues a job, its restart count already includes the next start.
             dropped=r"COMPLETING ((?!N/A)\S+ {restarts} .*|N/A {restarts} (?P<limit>TimeLimit))",
             cancelled=r"(COMPLETING|CANCELLED) N/A {restarts} None",
             requeue=[] if stays_out else ["scontrol", "requeue", "{job}"],
             again=[] if stays_out else ["--dependency=afterany:{job}", "--array={task}"],
             of_one_job=_OF_ONE_JOB,
-            # srun itself takes a SIGTERM as an order to kill what it started, everywhere and at once.
+            # srun reacts to a SIGTERM by killing everything it started, at once and on all nodes.
             signal=["scancel", "--signal={signal}", "{job}"] if self.nodes(options) > 1 else [],
             options=dict(options),
             nodes=self.nodes(options),
         )
 
     def on_every_node(self, argv: Sequence[str], options: JobOptions) -> list[str]:
-        """See :class:`.engine.Engine`. One that fails ends the others: they would wait for it for half an hour."""
+        """See :class:`.engine.Engine`. A failed node ends the others, which would wait half an hour for it."""
         count = str(self.nodes(options))
-        cpus = options.get("cpus-per-task")  # sbatch's own is not handed on since 22.05
+        cpus = options.get("cpus-per-task")  # srun no longer inherits sbatch's value since 22.05
         each = [f"--cpus-per-task={cpus}"] if cpus else []
         tasks = [f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", *each]
         return ["srun", *tasks, "--kill-on-bad-exit=1", "--export=ALL", *argv]
@@ -174,7 +175,7 @@ class Slurm:
         """See :class:`.engine.Engine`."""
         if not shutil.which("sacct"):
             return []
-        # It does not find a task that never began by its own number.
+        # sacct does not find a task that never started by its own id, so ask for the whole array.
         arrays = dict.fromkeys(job.partition("_")[0] for job in ids)
         wanted = ["--noheader", "--allocations", "--parsable2", f"--delimiter={_SEPARATOR}"]
         return ["sacct", *wanted, f"--jobs={','.join(arrays)}", f"--format={_HISTORY}"]
@@ -225,16 +226,16 @@ class Slurm:
         return found[1].strip() if found else ""
 
     def _views(self, output: str) -> Iterator[JobView]:
-        for line in output.split("\n"):  # a job's name may have any other separator in it
+        for line in output.split("\n"):  # a job's name may contain any other line separator
             fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
             if len(fields) != len(_FIELDS):
                 continue
             job, state, reason, nodes, partition, starts, ends, priority, user, name = (
                 field.strip() for field in fields
             )
-            word = state.partition(" ")[0].rstrip("+")  # sacct writes ``CANCELLED by 1000``
+            word = state.partition(" ")[0].rstrip("+")  # sacct prints ``CANCELLED by 1000``
             phase = _PHASES.get(word, JobPhase.UNKNOWN)
-            phase = JobPhase.HELD if phase is JobPhase.PENDING and priority == "0" else phase  # by whomever, whyever
+            phase = JobPhase.HELD if phase is JobPhase.PENDING and priority == "0" else phase  # whoever held it
             begins = _moment(starts)
             if begins is not None and phase.waits and begins > time.time() + _NO_ESTIMATE_SECONDS:
                 begins = None
@@ -256,9 +257,9 @@ class Slurm:
 
 
 def _ids(text: str) -> Iterator[str]:
-    """The jobs of one line: tasks of an array that have not begun may share one, ``17_[3-5,9%2]``.
+    """Yield the job ids of one line: pending tasks of an array may share a line, ``17_[3-5,9%2]``.
 
-    A job of several kinds of nodes goes by its first part: that one has the script.
+    A heterogeneous job is represented by its first component, which runs the script.
     """
     number, _, tasks = text.partition("_[")
     if not tasks:
@@ -266,10 +267,10 @@ def _ids(text: str) -> Iterator[str]:
         yield from [job] if part in ("", "0") else []
     for place in tasks.rstrip("]").partition("%")[0].split(",") if tasks else ():
         first, _, last = place.partition("-")
-        if first.isdecimal() and (last or first).isdecimal():  # a long list may be cut short
+        if first.isdecimal() and (last or first).isdecimal():  # a long list may be truncated
             yield from (f"{number}_{task}" for task in range(int(first), int(last or first) + 1))
 
 
 def _moment(text: str) -> float | None:
-    """``SLURM_TIME_FORMAT=%s`` writes Unix seconds; ``N/A``, ``NONE`` and ``Unknown`` are none."""
+    """Parse Unix seconds, as printed with ``SLURM_TIME_FORMAT=%s``; None for ``N/A``, ``NONE`` and ``Unknown``."""
     return float(text) if text.isdecimal() else None
