@@ -1,8 +1,8 @@
-"""The rules. A new one is a ``Rule(...)`` in the ``RULES`` of any module in this folder, and an excerpt in the tests.
+"""The rules. To add one, add a ``Rule(...)`` to the ``RULES`` of a module in this folder, and an excerpt to the tests.
 
-Modules are discovered: a tool, a framework or a stage of training gets a file of its own where none fits. Another
-package adds rules by naming such a module under the entry point ``mpstui.diagnosis_rules``. Nothing here is imported
-before the first diagnosis: a command that lists runs must not pay for it.
+Modules are discovered: add one for a tool, a framework or a stage of training if none fits. Another package adds rules
+by naming such a module under the entry point ``mpstui.diagnosis_rules``. Nothing here is imported before the first
+diagnosis: a command that lists runs must not pay for it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..model import Rule
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Return every rule, in the order of the modules' names, ours before those of other packages."""
+    """Return every rule, in order of module name, ours before those of other packages."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     rules = {rule.id: rule for name in names for rule in import_module(f".{name}", __name__).RULES}
     for module in plugin_modules(DIAGNOSIS_RULES):
@@ -31,12 +31,12 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def rule(rule_id: str) -> Rule:
-    """Return the rule named ``rule_id``; raises ``KeyError`` when there is none."""
+    """Return the rule named ``rule_id``; raises ``KeyError`` if there is none."""
     return {candidate.id: candidate for candidate in all_rules()}[rule_id]
 
 
 def _is_sound(rule: object) -> bool:
-    """Whether a rule of another package can be weighed: its mistake must not cost the diagnosis."""
+    """True if a rule of another package is usable: a mistake in it must not break the diagnosis."""
     try:
         assert isinstance(rule, Rule)
         for pattern in (*rule.patterns, *rule.weak_patterns):

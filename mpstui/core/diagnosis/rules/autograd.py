@@ -1,4 +1,4 @@
-"""What autograd refuses: a graph used twice, a value written over, a loss without a gradient."""
+"""What autograd refuses: a graph used twice, a value overwritten in place, a loss without a gradient."""
 
 from ..model import Remedy, Rule
 

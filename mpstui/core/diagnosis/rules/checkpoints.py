@@ -3,7 +3,7 @@
 from ..model import Remedy, Rule
 
 _LACKS = r"load_state_dict\([^\n]{0,160}\n(?:[^\n]{0,40}[~^]{3}[^\n]{0,160}\n)?[^\n]{0,20}KeyError: "
-"""What is loaded has no entry of the name that follows."""
+"""Matches a ``KeyError`` in ``load_state_dict``, up to the name of the entry that the loaded state lacks."""
 
 RULES = (
     Rule(

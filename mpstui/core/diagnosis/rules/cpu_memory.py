@@ -1,4 +1,4 @@
-"""Memory of the machine itself, and models that do not fit."""
+"""The machine's main memory, and models that do not fit into it."""
 
 from ..model import SMALLER_BATCH, Remedy, Rule
 

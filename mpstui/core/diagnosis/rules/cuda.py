@@ -1,4 +1,4 @@
-"""Scripts written for CUDA, and CUDA's own lack of memory."""
+"""Scripts written for CUDA, and CUDA running out of memory."""
 
 from ..model import SMALLER_BATCH, DeviceRule, Remedy, Rule
 
@@ -171,7 +171,7 @@ RULES = (
             r"Cuda failure .{0,12}out of memory",
             r"cudaErrorMemoryAllocation",
             r"GPU \d+ has a total capac",
-            # The allocator asks NVML who fills the GPU only when it has found no room, and fails over that.
+            # The allocator asks NVML who uses the GPU's memory only once it is out of memory, and then trips over it.
             r"NVML_SUCCESS == .{1,160}INTERNAL ASSERT FAILED at \S{0,200}CUDACachingAllocator",
         ),
         numbers=(

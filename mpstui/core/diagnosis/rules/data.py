@@ -1,4 +1,4 @@
-"""Data that is not there, or cannot be read."""
+"""Data that is missing or cannot be read."""
 
 from ..model import Remedy, Rule
 

@@ -47,7 +47,7 @@ RULES = (
             r"objects? (?:cannot|can't|can not) be pickled",
             r"(?:KeyError|AttributeError): \W?__(?:get|set)state__",
         ),
-        # The child's half of the story: its parent failed, of whatever, while it was writing to it.
+        # The child's side of it: its parent failed, for whatever reason, while sending data to it.
         weak_patterns=(r"reduction\.pickle\.load\(from_parent\)",),
         clues={"never_stepped": 0.02},
         outranks=("dl_worker_signal", "ckpt_corrupt"),
@@ -89,7 +89,7 @@ RULES = (
             r"(?:One or more|Some) background workers are no longer alive",
             r"Pin memory thread exited unexpectedly",
         ),
-        confidence=0.5,  # whatever is known of what stands above says more
+        confidence=0.5,  # low: any rule for the lines above says more
     ),
     Rule(
         id="dl_timeout",
@@ -171,7 +171,7 @@ RULES = (
             r"_share_(?:filename|fd)\w*: only available on CPU",
             r"MPS .{0,60}(?:can(?:not|'t)|not supported).{0,30}shar(?:e|ed|ing)",
         ),
-        # The line of code that every tensor on its way to another process passes.
+        # Every tensor on its way to another process passes through this line of code.
         weak_patterns=(r"_share_(?:filename|fd)_(?:cpu_)?",),
         confidence=0.94,
         outranks=("dl_worker_signal", "mps_op_limit", "dl_pickle"),

@@ -1,4 +1,4 @@
-"""Several processes that train one model: collectives that wait for ever, unused parameters."""
+"""Distributed training: collectives that wait for ever, unused parameters."""
 
 from ..model import Remedy, Rule
 

@@ -1,4 +1,4 @@
-"""How a process ended when nothing it printed says why: signals, and the litter they leave behind."""
+"""How a process ended if nothing it printed says why: signals, and the traces they leave behind."""
 
 from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, DeviceRule, Kind, Remedy, Rule
 
@@ -46,7 +46,7 @@ RULES = (
             r"your system has run out of application memory",
             r"JetsamEvent",
             r"\[\d+\][+-]? Killed\b",
-            # A shell's word glued to a progress bar.
+            # Printed by a shell, right after a progress bar.
             r"(?:it/s|s/it)[^\]\n]{0,80}\] ?Killed\b",
             r"\bsignal: killed\b",
             r"killed due to (?:the node running low on memory|memory pressure)",

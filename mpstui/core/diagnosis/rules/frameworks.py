@@ -1,4 +1,4 @@
-"""What frameworks and command lines refuse: Lightning, Hydra, argparse."""
+"""What frameworks and command-line parsers refuse: Lightning, Hydra, argparse."""
 
 from ..model import ArgumentChange, DeviceRule, Remedy, Rule
 
@@ -134,7 +134,7 @@ RULES = (
         ),
         weak_patterns=(
             r"(?:\A|\n)[\w./-]{1,80}\.py: error: (?!-?\.?\d|nan\b|inf\b)\S",
-        ),  # whatever else a parser of arguments says
+        ),  # anything else that an argument parser rejects
         confidence=0.93,
         codes=(2, 1),
         clues={"code:2": 0.04},
@@ -228,7 +228,7 @@ RULES = (
             r"hydra\.errors\.InstantiationException",
         ),
         numbers=((r"Error (?:locating target|in call to target) \W([\w.]{1,120})", "{0}"),),
-        confidence=0.55,  # whatever is known of the exception before it says more
+        confidence=0.55,  # low: any rule for the exception before it says more
     ),
     Rule(
         id="lora_targets",

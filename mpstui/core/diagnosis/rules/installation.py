@@ -1,4 +1,4 @@
-"""The installation: macOS, torch, NumPy and processor architecture that do not fit together, modules that lack."""
+"""The installation: macOS, torch, NumPy and processor architecture that do not fit together, and missing modules."""
 
 from ..model import PROJECT, DeviceRule, Remedy, Rule
 
@@ -39,7 +39,7 @@ RULES = (
             r"MPSAccelerator\W? can ?not run on your system",
             r"Invalid (?:CUDA )?\W?device=mps",
         ),
-        # Many scripts print this and go on with the CPU.
+        # Many scripts print this and continue on the CPU.
         weak_patterns=(r"MPS (?:backend |device )?(?:is )?(?:not (?:available|found|built)|unavailable)",),
         confidence=0.92,
         outranks=("mps_op_limit", "cuda_hardcoded"),
@@ -167,7 +167,7 @@ RULES = (
             r"cannot import name \W\w{1,80}\W from \W?(?:torchmetrics|(?:pytorch_)?lightning|sklearn|scipy|keras)\b",
             r"(?:Trainer|TrainingArguments|Config)\.__init__\(\) got an unexpected keyword argument "
             r"\W(?:tokenizer|processing_class|eval(?:uation)?_strategy|no_cuda|use_mps_device|max_seq_length|gpus)\b",
-            # trl renames what its trainers take from one version to the next.
+            # trl renames arguments of its trainers from one version to the next.
             r"\b(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Trainer|Config)\.__init__\(\) got an unexpected keyword",
             r"type object \WTrainer\W has no attribute",
             r"Dataset scripts are no longer supported, but found \S",
@@ -180,7 +180,7 @@ RULES = (
             r"\bCUDAMismatchException\b",
             r"detected CUDA version \([\d.]+\) mismatches the version that was used to compile",
         ),
-        weak_patterns=(  # or a slip in a class of one's own
+        weak_patterns=(  # may also be a mistake in the user's own class
             r"\W\w{0,20}(?:SFT|DPO|GRPO|KTO|ORPO|PPO|RLOO|Reward)(?:Env)?(?:Trainer|Config)\W? object has no attribute",
         ),
         confidence=0.9,

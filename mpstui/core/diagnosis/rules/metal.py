@@ -1,6 +1,6 @@
 """Metal below torch: command buffers, encoders, the shader compiler, and assertions of Apple's MPS libraries.
 
-These lines carry no traceback, and an assertion aborts the process: no Python code can catch it.
+These lines come without a traceback, and an assertion aborts the process: no Python code can catch it.
 """
 
 from functools import partial
@@ -9,13 +9,13 @@ from ..model import EAGER, FULL_PRECISION, NO_WORKERS, SMALLER_BATCH, DeviceRule
 
 
 def _without(words: str) -> str:
-    """A pattern that evidence has which says none of these words."""
+    """Return a pattern that matches evidence without any of these words."""
     return rf"\A(?![\s\S]{{0,2000}}?(?:{words}))"
 
 
 _GARBAGE = " Where the program went on, trust nothing it computed since: before torch 2.15 that is garbage or NaN."
 
-# Apple's code aborts; on the CPU none of it runs.
+# Apple's code aborts with SIGABRT; none of it runs on the CPU.
 _metal = partial(DeviceRule, signals=(6,), clues={"device:cpu": -0.2})
 _gpu_fault = partial(_metal, confidence=0.93, outranks=("metal_cmdbuf", "nan_loss", "segfault"), survivable=True)
 
@@ -225,7 +225,7 @@ RULES = (
         sources=("pytorch/pytorch#104642", "guoyww/AnimateDiff#173"),
         patterns=(
             r"LLVM ERROR:",
-            # The same place in front of "warning:" is the neural engine declining; the GPU then does the work.
+            # Followed by "warning:", it only means that the neural engine declined; the GPU then does the work.
             r"\(mpsFileLoc\):.{0,400}error:",
             r"Failed to infer result type",
             r"error: \W(?:mps|anec|mpsx)\.\w+\W op",

@@ -1,4 +1,4 @@
-"""Memory on MPS: the allocator's cap, its two watermarks, the size of one buffer."""
+"""Memory on MPS: the allocator's cap, its two watermarks, the maximum size of a buffer."""
 
 from ..model import DEFAULT_WATERMARKS, SMALLER_BATCH, DeviceRule, Remedy
 
@@ -84,7 +84,7 @@ RULES = (
             r"mps\S{0,80} INTERNAL ASSERT FAILED",
             r"Placeholder tensor is empty",
         ),
-        weak_patterns=(r"INTERNAL ASSERT FAILED at \W?/Users/",),  # where torch is built for a Mac
+        weak_patterns=(r"INTERNAL ASSERT FAILED at \W?/Users/",),  # the path on which torch is built for Macs
         outranks=("mps_oom",),
     ),
 )

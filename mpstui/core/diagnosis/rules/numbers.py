@@ -1,4 +1,4 @@
-"""Losses that are no numbers, and indices outside their tensor."""
+"""Losses that are NaN or infinite, and indices outside their tensor."""
 
 from ..model import FULL_PRECISION, DeviceRule, Remedy, Rule
 
@@ -36,7 +36,7 @@ RULES = (
             r"probability tensor contains either .{0,20}(?:inf|nan)",
             r"normal expects all elements of std >= 0",
             r"Input contains (?:NaN|infinity)",
-            # cuSOLVER's every failure "may appear if the input matrix contains NaN".
+            # Every cuSOLVER failure "may appear if the input matrix contains NaN".
             r"(?<!if the input matrix )(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?nans?\b",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?(?:\+|-)?inf(?:s|inity)?\b",
             r"(?:found|detected|encountered|contains?|got|produced|has) (?:an? )?non-?finite\b",
@@ -49,11 +49,11 @@ RULES = (
         ),
         weak_patterns=(
             r"\b\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?nan\b",
-            # The best loss so far begins at infinity.
+            # The best loss so far starts at infinity.
             r"(?<!best )(?<!min )\b(?!\w*best|\w*min)\w*loss\w*\W{0,4}(?:[=:]\W{0,3}|\b)(?:tensor\()?-?inf\b",
             r"grad_?norm\W{1,5}(?:nan|inf)\b",
             r"\bnan\b.{0,10}\bloss",
-            # In a list it may be the score of a class that does not occur.
+            # In a list, it may be the score of a class that does not occur.
             r"(?<![,\[] )(?<!\[)tensor\((?:nan|-?inf)\b",
         ),
         confidence=0.88,

@@ -40,7 +40,7 @@ RULES = (
         ),
         sources=("pytorch/pytorch#136217", "pytorch/pytorch#149201"),
         patterns=(
-            # Functions of the runtime in a stack; the variables KMP_... are no sign of anything.
+            # Functions of the runtime in a stack; variables named KMP_... mean nothing.
             r"__kmp_[a-z]\w+",
             r"\bkmp_flag_\w+",
             r"\blibi?omp5?\.(?:dylib|so).{0,80}(?:kmp|barrier|\+ ?\d+|0x)",

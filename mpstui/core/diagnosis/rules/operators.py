@@ -121,7 +121,7 @@ RULES = (
             r"(?:Dynamo|torch\.compile) is not supported on",
             r"CppCompileError",
         ),
-        # What fails with tensors that are none most often fails without the compiler, too.
+        # What fails on fake tensors most often fails without the compiler, too.
         weak_patterns=(
             r"/torch/_inductor/codegen/\w+\.py",
             r"and TORCHDYNAMO_VERBOSE=1 for more",

@@ -1,4 +1,4 @@
-"""Code that was written for older versions: of Python, of torch, of NumPy, of protobuf."""
+"""Code that was written for older versions of Python, torch, NumPy or protobuf."""
 
 from ..model import Remedy, Rule
 

@@ -1,4 +1,4 @@
-"""Files and folders that the program names and that are not there, or are of another kind."""
+"""Files and folders that the program refers to, and that are missing or of the wrong kind."""
 
 from ..model import Remedy, Rule
 
@@ -9,7 +9,7 @@ _WHERE = (
 
 
 def _named(error: str) -> tuple[tuple[str, str], ...]:
-    """The path in the message of an error: in quotes, or bare."""
+    """Return ``numbers`` that show the path in an error's message, quoted or bare."""
     before = rf"{error}: (?:\[Errno \d+\] )?[^'\":]{{1,80}}: "
     return (rf"{before}'([^']{{1,200}})'", "{0}"), (rf"{before}([^\s'\"]{{1,200}})", "{0}")
 

@@ -1,4 +1,4 @@
-"""Stopped from outside, by somebody or by a cluster: the training itself did not fail."""
+"""Stopped from outside, by a person or a cluster: the training itself did not fail."""
 
 from ..model import Kind, Remedy, Rule
 

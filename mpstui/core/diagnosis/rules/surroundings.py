@@ -1,9 +1,9 @@
-"""What a program expects around it and does not find: a launcher, a network, a server, a terminal, its Python."""
+"""What a program expects from its environment and does not find: a launcher, network, server, terminal, Python."""
 
 from ..model import Remedy, Rule
 
 _NOT_ELSEWHERE = r"(?!: [\w-]{1,20}(?: \w{1,20}){0,3} for url: https?://(?!huggingface\.|hf\.|hf-mirror\.|hub\.))"
-"""A server that is not the Hub says the same."""
+"""Excludes the same message from a server other than the Hub."""
 
 RULES = (
     Rule(
@@ -207,7 +207,7 @@ RULES = (
             r"PermissionError: \[Errno (?:1|13)\]",
             r"\[Errno 30\] Read-only file system",
             r"(?:line \d+|\bsh|bash|zsh): [\w./~+-]{1,120}: Permission denied",
-            r"\bexecl failed: Permission denied",  # torch's own helper lost its x, as in an archive that was unpacked
+            r"\bexecl failed: Permission denied",  # torch's helper lost its executable bit, as in an unpacked archive
         ),
         confidence=0.88,
         codes=(1, 126),

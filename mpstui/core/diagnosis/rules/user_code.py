@@ -1,4 +1,4 @@
-"""Mistakes in the training script itself: no device and no setting changes them."""
+"""Mistakes in the training script itself, which no device or setting can avoid."""
 
 from ..model import Remedy, Rule
 
