@@ -44,17 +44,17 @@ if TYPE_CHECKING:
     from .services import Services
 
 _LATER_SECONDS = 1.0
-"""After this, the workers start that the first frame and the first keys do not need."""
+"""Delay before starting the workers that neither the first frame nor the first keys need."""
 _FIRST_READING_SECONDS = 0.1
-"""How long the first frame waits for the runs; if they are many, or the disk is slow, an empty list is drawn first."""
+"""How long the first frame waits for the runs; if there are many or the disk is slow, an empty list is drawn first."""
 _PACKET_SECONDS = 0.02
-"""Letters that were sent in one packet arrive within this time of each other."""
+"""Letters sent in one packet arrive within this time of each other."""
 
 
 class TerminalApp(PaintedApp):
-    """What passes between app and terminal besides cells of text: alarms, and charts in pixels.
+    """Handle what terminal and app exchange besides cells of text: alarms, and charts in pixels.
 
-    Whether the terminal can show pixels is asked after a frame, and again when its cells may have changed size.
+    The terminal is asked whether it can show pixels after a frame, and again when its cell size may have changed.
     """
 
     _answers: Answers | None = None
@@ -76,7 +76,7 @@ class TerminalApp(PaintedApp):
 
     @on(Resize)
     def _measure_again(self) -> None:
-        """Draw no pixels until the terminal has said how large its cells are now."""
+        """Draw no pixels until the terminal has reported its new cell size."""
         if self.paint.graphics is not None:
             self._take_graphics(messages.GraphicsKnown(None))
             self.call_after_refresh(self._ask)
@@ -91,7 +91,7 @@ class TerminalApp(PaintedApp):
         self.write(message.sequences)
 
     def redraw(self) -> None:
-        """Draw what is in view again."""
+        """Redraw what is in view."""
 
     def on_unmount(self) -> None:
         self.write(self.paint.take_graphics(None))
@@ -101,9 +101,9 @@ class KeyboardApp(TerminalApp):
     """Handles keys strictly in turn: each is looked up only when the one before it has done its work."""
 
     _waiting = 0
-    """Letters that have arrived and are not handled yet."""
+    """Letters that have arrived but have not been handled yet."""
     _hurried = False
-    """Whether the letter being handled came together with others."""
+    """True if the letter being handled arrived together with others."""
 
     def post_message(self, message: Message) -> bool:
         if isinstance(message, Key) and not message.is_forwarded and message.is_printable:
@@ -120,10 +120,10 @@ class KeyboardApp(TerminalApp):
         self._hurried = self._waiting > 0
 
     async def _take_key(self, key: Key) -> None:
-        """Give a key to whatever the keys before it have opened, however fast they were typed.
+        """Give a key to whatever the preceding keys have opened, however fast they were typed.
 
-        Textual sends a key to what has the focus when it arrives, and looks for its binding when it has come back. A
-        letter that was typed before a question could be read does not answer it.
+        Textual sends a key to the widget that has the focus when it arrives, and looks up its binding once it has come
+        back. A letter that was typed before a question could be read does not answer it.
         """
         opened: Any = self.screen  # the event below is private to Textual
         await opened._mounted_event.wait()
@@ -144,20 +144,20 @@ class KeyboardApp(TerminalApp):
         return asked is not None and (key.time < asked or await self.hurried())
 
     async def hurried(self) -> bool:
-        """Whether the letter being handled came in one piece with others, as in a paste: then it is no command."""
+        """True if the letter being handled arrived in one piece with others, as in a paste: then it is no command."""
         if not self._hurried and not self._waiting:
             await asyncio.sleep(_PACKET_SECONDS)
         return self._hurried or self._waiting > 0
 
 
 class LeavableApp(KeyboardApp):
-    """Leaves at once, or after a question if something would end with the screen; shows past messages."""
+    """Leave at once, or after a question if that would end something; show past messages."""
 
     state: AppState
     context: Context
 
     async def action_quit(self) -> None:
-        """Leave; if a run is being moved, only after a question: the move would end with the screen."""
+        """Leave; while a run is being moved, only after a question: leaving would end the move."""
         carriage = self.state.carriage
         if carriage is None or carriage.over:
             self.exit()
@@ -179,7 +179,7 @@ class LeavableApp(KeyboardApp):
 
 
 class MpstuiApp(LeavableApp):
-    """mpstui on the screen: see ``screens/`` for what it shows and ``workers/`` for what it runs."""
+    """The mpstui app: see ``screens/`` for what it shows and ``workers/`` for what it runs."""
 
     CSS_PATH = ["styles/app.tcss", "styles/runs.tcss"]  # noqa: RUF012 - a default screen is not asked for its own
     ENABLE_COMMAND_PALETTE = False
@@ -197,8 +197,8 @@ class MpstuiApp(LeavableApp):
         graphics: bool = False,
     ) -> None:
         """``blocks``: draw with blocks, for fonts without braille. ``graphics``: ask the terminal for pixels."""
-        # Said here, not by the theme: with NO_COLOR, Textual chooses its filter before it has our theme, and the filter
-        # for true colour turns the terminal's own colours into black on black.
+        # Set here, not by the theme: with NO_COLOR, Textual chooses its filter before it knows our theme, and the
+        # filter for true colour turns the terminal's own colours into black on black.
         super().__init__(ansi_color=theme in ANSI_THEMES)
         self._title = Title(services.environ)
         if graphics and theme not in ANSI_THEMES:
@@ -246,8 +246,8 @@ class MpstuiApp(LeavableApp):
         if self._terminal is not None:
             self._terminal.end_on_signals(self.exit)
             TerminalWorker(self.post_message, self._terminal).start()
-        # A list is read before its first frame: an empty frame first, then a pause before reading, took 40 ms longer
-        # and 6 ms of processor time. A single run is read after it: its reader must know what is in view.
+        # A list is read before its first frame: an empty frame first, then a pause for reading, took 40 ms longer and
+        # 6 ms of processor time. A single run is read after it: its reader must know what is in view.
         if self._opening is None:
             self._runs.start()
             self._runs.has_read.wait(_FIRST_READING_SECONDS)
@@ -261,7 +261,7 @@ class MpstuiApp(LeavableApp):
             worker.start()
         if workers is not self._later:
             return
-        gc.freeze()  # nearly all objects made so far stay: no key has to wait while the collector searches them
+        gc.freeze()  # nearly all objects made so far stay: no key has to wait while the collector scans them
         gc.enable()
         try:
             self.services.settings()
@@ -367,7 +367,7 @@ class MpstuiApp(LeavableApp):
         self.push_screen(screen)
 
     def close_run(self) -> None:
-        """Go back to the list, with the run that was in view selected: else the next key would act on another one."""
+        """Return to the list with the run in view selected: otherwise the next key would act on another one."""
         left = self.acting_screen
         while len(self.screen_stack) > 1:
             self.pop_screen()
@@ -376,7 +376,7 @@ class MpstuiApp(LeavableApp):
             runs.table.select(left.place)
 
     def launch(self, snapshot: RunSnapshot | None = None, cure: Cure | None = None) -> None:
-        """Choose a profile to launch; with a snapshot, change that run's launch, perhaps by a cure, and restart it."""
+        """Choose a profile to launch; given a snapshot, edit that run's launch, perhaps by a cure, and restart it."""
         from .screens.opening import open_form, open_profiles
 
         if snapshot is None:

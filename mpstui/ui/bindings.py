@@ -1,4 +1,4 @@
-"""The table of keys, from which bindings, footer and help page follow. Keys that act on a run come from the actions."""
+"""The table of keys: bindings, footer and help page are made from it. Keys that act on a run come from the actions."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ class Scope(StrEnum):
 
 
 class Key(NamedTuple):
-    """One key: what is pressed, what it does, how it is named in the footer and explained in the help."""
+    """One key: what is pressed, what it does, its name in the footer and its explanation in the help."""
 
     keys: str
     """Textual key names, separated by commas."""
     action: str
     shown: str
-    """The key as it is shown."""
+    """The key as displayed."""
     label: str
     help: str
     scope: Scope
     footer: int = 0
-    """Rank in the footer, 1 is the last to be dropped where there is no room; 0 is not shown there."""
+    """Rank in the footer: 1 is dropped last if there is no room, 0 is never shown."""
     rare: bool = False
-    """Whether the footer shows it only while it can work: few users ever need it."""
+    """True to show it in the footer only while it can work, as few users ever need it."""
     acts: Action | None = None
-    """The action it means, if it is one of ``core/actions.py``."""
+    """The action it triggers, if that is one of ``core/actions.py``."""
 
 
 _SCOPES = {"run": Scope.ACTIONS, "queue": Scope.QUEUE, "list": Scope.RUNS}
@@ -67,7 +67,7 @@ def _key_of(action: Action) -> Key:
 
 
 def _panel_keys() -> list[Key]:
-    """A number key for each panel of a run, without importing the panels: the first paint does not wait for charts."""
+    """Return a number key for each panel of a run without importing the panels, so the first paint need not wait."""
     count = sum(path.stem != "__init__" for path in Path(__file__).with_name("panels").glob("*.py"))
     keys = [Key(str(number), f"panel({number})", "", "", "", Scope.RUN) for number in range(1, count + 1)]
     told = "one by its number; tab: the next one"
@@ -272,7 +272,7 @@ KEYS: tuple[Key, ...] = (
 
 
 def bindings(*scopes: Scope) -> list[BindingType]:
-    """Textual's bindings of some scopes."""
+    """Return Textual's bindings for some scopes."""
     return [
         Binding(key.keys, key.action, key.label or key.action, show=False)
         for key in keys_for(*scopes)
@@ -281,17 +281,17 @@ def bindings(*scopes: Scope) -> list[BindingType]:
 
 
 def keys_for(*scopes: Scope) -> tuple[Key, ...]:
-    """The keys of some scopes, in the order of the table."""
+    """Return the keys of some scopes, in table order."""
     return tuple(key for key in KEYS if key.scope in scopes)
 
 
 def footer_keys(*scopes: Scope) -> list[Key]:
-    """The keys a footer shows, the most important first."""
+    """Return the keys to show in a footer, the most important first."""
     return sorted((key for key in keys_for(*scopes) if key.footer), key=lambda key: key.footer)
 
 
 def unbound(pressed: str, shown: str, here: Collection[Scope]) -> str:
-    """What to say about a key that does nothing where it was pressed: where it does something."""
+    """Return a message for a key that does nothing where it was pressed: where it does something."""
     meant = (key for key in KEYS if pressed in key.keys.split(",") and key.label and key.scope not in here)
     found = next(meant, None)
     does = f" ({found.scope.value}: {found.label})" if found is not None else ""
@@ -299,7 +299,7 @@ def unbound(pressed: str, shown: str, here: Collection[Scope]) -> str:
 
 
 def log_footer_keys() -> list[Key]:
-    """The keys of a log that fills the screen."""
+    """Return the footer keys for a log that fills the screen."""
     kept = ("back", "zoom_panel", "help", "quit", "copy")
     others = [key for key in keys_for(Scope.RUN, Scope.EVERYWHERE) if key.action in kept]
     return [*others, *(key for key in keys_for(Scope.LOG) if key.shown and key.action != "scroll(-1)")]

@@ -24,18 +24,18 @@ from .driver import PatientDriver
 
 STRIP_CELLS = 8
 QUESTION = "\x1b[16t\x1b[c"
-"""Asks how large a cell is, and what the terminal can do. Every terminal answers the latter, and answers it last."""
+"""Asks for the cell size and the terminal's capabilities. Every terminal answers the latter, and answers it last."""
 KITTY_QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 ANSWER_SECONDS_REMOTE = 0.15
-"""Over SSH, pixels are shown only if the answer comes within this time after the first frame."""
+"""Over SSH, pixels are shown only if the answer arrives within this time after the first frame."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 700, 450
-"""How much of the connection pictures may take on average while nobody presses a key."""
+"""Average share of the connection that pictures may take while no key is pressed."""
 _LARGEST_CELL = 64
 _SHADES = 4
-"""Steps between two colours along the edge of a line."""
+"""Shades between two colours along the edge of a line."""
 _MOST_COLOURS = 250
 _LONGEST_KEY = 2
-"""Characters with which an answer begins, but which may as well be a key."""
+"""The first characters of an answer may also be a key, up to this many."""
 _KEY_SECONDS, _REST_SECONDS = 0.1, 3.0
 _KITTY_PIECE, _KITTY_IDS = 4096, 0x6D7000
 _MULTIPLEXERS = ("tmux", "screen", "linux", "dumb")
@@ -43,7 +43,7 @@ _ANSWERS = re.compile(
     r"\x1b_G(?P<kitty>[^\x1b]*)\x1b\\|\x1b\[\?(?P<can>[\d;]*)c|\x1b\[6;(?P<height>\d+);(?P<width>\d+)t"
 )
 _BEGUN = re.compile(r"\x1b(?:_(?:G[^\x1b]*\x1b?)?|\[(?:\?[\d;]*|6[;\d]*)?)?\Z")
-"""The beginning of an answer at the end of what was read."""
+"""The beginning of an answer at the end of the input."""
 Colour = tuple[int, int, int]
 
 
@@ -58,7 +58,7 @@ class Raster:
     """Pixels in columns, each an index into the palette; colour 0 is the background."""
 
     def __init__(self, columns: int, lines: int, cell: Cell, ground: Colour, like: Raster | None = None) -> None:
-        """``like``: the raster before it, whose palette it shares so that the two can be compared."""
+        """``like``: the previous raster, whose palette is shared so that the two can be compared."""
         self.cell = cell
         self.height = lines * cell.height
         self.columns = [bytearray(self.height) for _ in range(columns * cell.width)]
@@ -69,14 +69,14 @@ class Raster:
             self.palette, self._known, self._blends = like.palette, like._known, like._blends
 
     def ink(self, colour: Colour) -> int:
-        """The index of a colour; the background's if there are too many."""
+        """Return the index of a colour; that of the background if there are too many."""
         if colour not in self._known and len(self.palette) < _MOST_COLOURS:
             self._known[colour] = len(self.palette)
             self.palette.append(colour)
         return self._known.get(colour, 0)
 
     def stroke(self, x: int, top: float, bottom: float, ink: int) -> None:
-        """A vertical stroke with soft ends, in pixels from the top."""
+        """Draw a vertical stroke with soft ends; positions are pixels from the top."""
         if not 0 <= x < len(self.columns):
             return
         column, top, bottom = self.columns[x], max(0.0, top), min(self.height - 1e-6, bottom)
@@ -91,7 +91,7 @@ class Raster:
             column[y] = self._blend(ink, column[y], round(share * _SHADES))
 
     def leave_out(self, cells: Iterable[tuple[int, int]]) -> None:
-        """Clear these cells, by column and line: there is a word in them, and no line may run through it."""
+        """Clear these cells, given by column and line: they hold text, and no line may run through it."""
         wide, high = self.cell
         for column, line in cells:
             for pixels in self.columns[column * wide : (column + 1) * wide]:
@@ -104,13 +104,13 @@ class Raster:
             pairs = zip(self.palette[ink], self.palette[under], strict=True)
             mixed = [round((one * shade + other * (_SHADES - shade)) / _SHADES) for one, other in pairs]
             found = self.ink((mixed[0], mixed[1], mixed[2]))
-            if not found and tuple(mixed) != self.palette[0]:  # there are too many: the nearer of the two
+            if not found and tuple(mixed) != self.palette[0]:  # palette full: the nearer of the two
                 found = ink if 2 * shade >= _SHADES else under
             self._blends[key] = found
         return found
 
     def strips(self) -> list[list[bytearray]]:
-        """Its columns, a few cells' width at a time."""
+        """Return its columns in groups a few cells wide."""
         wide = STRIP_CELLS * self.cell.width
         return [self.columns[start : start + wide] for start in range(0, len(self.columns), wide)]
 
@@ -123,7 +123,7 @@ class Picture(NamedTuple):
 
 
 def _reduced(columns: Sequence[bytearray], palette: Sequence[Colour]) -> tuple[list[bytes], list[Colour]]:
-    """The same with only the colours that are used."""
+    """Return the same pixels with only the colours in use."""
     used = sorted(set().union(*columns))
     table = bytearray(256)
     for number, before in enumerate(used):
@@ -132,7 +132,7 @@ def _reduced(columns: Sequence[bytearray], palette: Sequence[Colour]) -> tuple[l
 
 
 def png(columns: Sequence[bytearray], palette: Sequence[Colour]) -> bytes:
-    """Columns of pixels as a PNG with a palette."""
+    """Encode columns of pixels as a PNG with a palette."""
     pixels, colours = _reduced(columns, palette)
     width, height = len(pixels), len(pixels[0])
     lines = bytearray((width + 1) * height)
@@ -151,7 +151,7 @@ def png(columns: Sequence[bytearray], palette: Sequence[Colour]) -> bytes:
 
 
 def sixel(columns: Sequence[bytearray], palette: Sequence[Colour]) -> str:
-    """Columns of pixels as sixels. A rest of fewer than six rows is left out: nothing may reach below the last line."""
+    """Encode pixel columns as sixels. A rest below six rows is dropped: nothing may reach below the last line."""
     pixels, colours = _reduced(columns, palette)
     height = len(pixels[0]) // 6 * 6
     parts = [f'\x1bP9;1q"1;1;{len(pixels)};{height}']
@@ -173,26 +173,26 @@ def sixel(columns: Sequence[bytearray], palette: Sequence[Colour]) -> str:
 
 @lru_cache(4096)
 def _bits(piece: bytes) -> dict[int, int]:
-    """By colour, in which of six rows it is."""
+    """Return, by colour, in which of six rows it occurs."""
     return {number: sum(1 << place for place, pixel in enumerate(piece) if pixel == number) for number in set(piece)}
 
 
 class Graphics:
-    """One terminal's way to show pixels, and its sequences; each strip is shown at the cursor's place."""
+    """How one terminal shows pixels, and the sequences for that; each strip is shown at the cursor."""
 
     def __init__(self, kind: str, cell: Cell, *, remote: bool = False) -> None:
         """``kind``: kitty, iterm or sixel."""
         self.kind, self.cell = kind, cell
         self._rate = _BYTES_A_SECOND_REMOTE if remote else _BYTES_A_SECOND
         self.next = 0.0
-        """Until this monotonic time, only a key changes the picture."""
+        """Until this monotonic time, only a key may change the picture."""
         self.is_behind = kind == "kitty"
-        """Whether text covers a picture without erasing it, so that it must be removed."""
+        """True if text covers a picture without erasing it, so that it must be removed."""
         self._ids: dict[int, int] = {}
-        """Of kitty's images, by strip."""
+        """Image ids of kitty's protocol, by strip."""
 
     def strip(self, number: int, columns: Sequence[bytearray], palette: Sequence[Colour]) -> str:
-        """The sequences that show a strip in place of what was there."""
+        """Return the sequences that show a strip in place of what was there."""
         if self.kind == "sixel":
             return sixel(columns, palette)
         across, down = len(columns) // self.cell.width, len(columns[0]) // self.cell.height
@@ -215,16 +215,16 @@ class Graphics:
         self.next = max(self.next, time.monotonic()) + size / self._rate
 
     def gone(self) -> str:
-        """The sequences that remove all strips, if text does not erase them."""
+        """Return the sequences that remove all strips, if text does not erase them."""
         ids, self._ids = self._ids, {}
         return "".join(f"\x1b_Ga=d,d=I,i={image},q=2\x1b\\" for image in ids.values())
 
 
 class Answers:
-    """The terminal's answers about itself, put together from what arrives among the keys."""
+    """The terminal's answers about itself, collected from what arrives among the keys."""
 
     def __init__(self, heard: Callable[[Graphics | None], object], environ: Mapping[str, str]) -> None:
-        """``heard`` is called from the reader's thread with the way to show pixels, None if they cannot be shown."""
+        """``heard`` is called from the reader's thread with the way to show pixels; None if there is none."""
         self._heard, self._environ = heard, environ
         self._remote = bool(environ.get("SSH_CONNECTION"))
         told = " ".join(environ.get(name, "") for name in ("TERM", "TERM_PROGRAM", "LC_TERMINAL")).lower()
@@ -235,18 +235,18 @@ class Answers:
         self._held, self._held_at = "", 0.0
 
     def question(self) -> str:
-        """What to write after a frame. APC is sent only to terminals that know it: others may print it."""
+        """Return what to write after a frame. APC is sent only to terminals that know it: others may print it."""
         self._asked, self._kitty, self._cell = time.monotonic(), False, Cell(0, 0)
         return (KITTY_QUESTION if self._may_be_kitty else "") + QUESTION
 
     def without(self, data: str) -> str:
-        """The data without answers: what was typed. The beginning of an answer is kept until the rest has come."""
+        """Return what was typed, without answers. The beginning of an answer is held back until the rest arrives."""
         data, self._held = self._held + data, ""
         for found in _ANSWERS.finditer(data):
             self._take(found)
         data = _ANSWERS.sub("", data)
         begun = _BEGUN.search(data)
-        # While no answer is awaited a key may begin so: nothing that it could be is kept back.
+        # While no answer is awaited, a key may begin like one: nothing that may be a key is held back.
         awaited = self._asked is not None and time.monotonic() - self._asked < _REST_SECONDS
         if begun is not None and (awaited or len(begun[0]) > _LONGEST_KEY):
             self._held, self._held_at = begun[0], time.monotonic()
@@ -254,7 +254,7 @@ class Answers:
         return data
 
     def late(self) -> str:
-        """What was kept back and has not become an answer: if it can have been typed, it was."""
+        """Return what was held back and did not become an answer, if it may have been typed."""
         typed = len(self._held) <= _LONGEST_KEY
         if not self._held or time.monotonic() - self._held_at < (_KEY_SECONDS if typed else _REST_SECONDS):
             return ""
@@ -276,13 +276,13 @@ class Answers:
 
 
 def may_ask(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal may be asked: one inside another (tmux, screen) would only answer for itself."""
+    """True if the terminal may be asked: one inside another (tmux, screen) would only answer for itself."""
     inside = environ.get("TMUX") or environ.get("STY") or environ.get("TERM", "dumb").startswith(_MULTIPLEXERS)
     return not inside and not environ.get("NO_COLOR")
 
 
 def listen(answers: Answers) -> None:
-    """Have answers taken out of what is read from the terminal before it is turned into keys."""
+    """Filter answers from the terminal's input before it is parsed into keys."""
 
     class Listening(XTermParser):
         def feed(self, data: str) -> Iterable[Any]:

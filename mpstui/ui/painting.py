@@ -1,10 +1,10 @@
-"""Writing to the terminal: only the cells that differ from what it shows, in as few bytes as possible.
+"""Write to the terminal only the cells that differ from what it shows, in as few bytes as possible.
 
-Textual knows which regions may have changed and renders them whole. :class:`Paint` remembers every cell it has written,
-compares, and writes only those that differ, with the shortest movements and changes of colour between them. Where the
-rows of a region have merely moved up, as in a growing log, the terminal is told to scroll (DECSTBM, line feeds) if that
-takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered: it repairs
-what another program may have left on the terminal. docs/screen-internals.md, "Measured", has the figures.
+Textual knows which regions may have changed and renders them whole. :class:`Paint` remembers every cell written,
+compares, and writes only those that differ, with the shortest cursor movements and colour changes between them. Where
+the rows of a region have merely moved up, as in a growing log, the terminal is told to scroll (DECSTBM, line feeds) if
+that takes fewer bytes. A full update (another screen, another size) is written whole, whatever is remembered: it
+repairs what another program may have left on the terminal. docs/screen-internals.md, "Measured", has the figures.
 
 Charts in pixels (``graphics.py``) are written after the cells of their frame, strip by strip; on terminals where text
 erases pixels, strips that the frame wrote over are sent again.
@@ -35,10 +35,10 @@ from .rows import visible
 
 
 class Pen(NamedTuple):
-    """SGR codes of a style, apart so that only what changes is said."""
+    """SGR codes of a style, kept separate so that only what changes is sent."""
 
     weight: str = ""
-    """Bold, underlined and the like; without any, empty."""
+    """Bold, underline and the like; empty if none."""
     ink: str = "39"
     ground: str = "49"
 
@@ -47,19 +47,19 @@ _PLAIN = Pen()
 _WEIGHTS = (("bold", "1"), ("dim", "2"), ("italic", "3"), ("underline", "4"), ("reverse", "7"), ("strike", "9"))
 _SEEN_ON_BLANKS = frozenset("479")
 Cell = tuple[str, Pen]
-"""A character and its look. The second half of a wide character is empty; the ink of a blank means nothing."""
+"""A character and its style. The second half of a wide character is empty; a blank's foreground is meaningless."""
 Changes = dict[int, list[tuple[int, int]]]
-"""Of each row, from the top, the ranges of cells that differ."""
+"""For each row, counted from the top, the ranges of cells that differ."""
 _UNKNOWN: Cell = ("\0", _PLAIN)
 _CHEAPEST_MOVE = 4
-"""Bytes."""
+"""In bytes."""
 _FEWEST_SCROLLED, _FURTHEST = 4, 12
-"""At least how many rows must have moved up for the terminal to scroll them, and at most how far."""
+"""Scroll if at least this many rows have moved up, and by at most this far."""
 
 
 @lru_cache(2048)
 def pen_of(style: Style | None, colours: ColorSystem) -> Pen:
-    """The look of a style in a colour system."""
+    """Return the look of a style in a colour system."""
     if style is None:
         return _PLAIN
     weight = ";".join(code for name, code in _WEIGHTS if getattr(style, name)) if style._attributes else ""
@@ -72,7 +72,7 @@ def pen_of(style: Style | None, colours: ColorSystem) -> Pen:
 
 
 def _codes(colour: Color, colours: ColorSystem, *, foreground: bool) -> str:
-    """SGR codes of a colour. A grey of the ramp of 256 colours is that very grey, which Rich misses by one."""
+    """Return the SGR codes of a colour. A grey of the 256-colour ramp stays exact; Rich is off by one."""
     red, green, blue = colour.triplet or (0, 0, 1)
     if colours is ColorSystem.EIGHT_BIT and red == green == blue and red in range(8, 239, 10):
         return f"{38 if foreground else 48};5;{232 + (red - 8) // 10}"
@@ -81,13 +81,13 @@ def _codes(colour: Color, colours: ColorSystem, *, foreground: bool) -> str:
 
 @lru_cache(1024)
 def _blank_in(pen: Pen) -> Pen:
-    """The look of a blank: without ink, if none of it can be seen."""
+    """The look of a blank: without a foreground colour, unless that is visible."""
     return pen if _SEEN_ON_BLANKS & set(pen.weight) else Pen("", "", pen.ground)
 
 
 @lru_cache(4096)
 def _change(old: Pen, new: Pen) -> tuple[str, Pen]:
-    """The shortest sequence from one look to another, and the look it leads to."""
+    """Return the shortest sequence from one look to another, and the resulting look."""
     if not new.ink:
         new = Pen("" if _SEEN_ON_BLANKS & set(old.weight) else old.weight, old.ink, new.ground)
     if old == new:
@@ -104,7 +104,7 @@ def _change(old: Pen, new: Pen) -> tuple[str, Pen]:
 
 
 def _move(row: int, column: int, y: int, x: int) -> str:
-    """The shortest cursor movement from one cell to another; a column of -1 is unknown."""
+    """Return the shortest cursor movement from one cell to another; column -1 means unknown."""
     if row != y or not 0 <= column < x:
         return f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H"
     forward = f"\x1b[{x - column}C" if x - column > 1 else "\x1b[C"
@@ -118,26 +118,26 @@ class Paint:
     def __init__(self) -> None:
         self.rows: list[list[Cell]] = []
         self.written = 0
-        """Bytes, in all."""
+        """Total bytes."""
         self.graphics: Graphics | None = None
-        """The terminal's way to show pixels, if any."""
+        """How the terminal shows pixels, if it can."""
         self.pictures: Sequence[Picture] = ()
-        """What the next frame is to show in pixels."""
+        """The pictures that the next frame is to show."""
         self.drawn: Sequence[Picture] = ()
-        """What stands there."""
+        """The pictures on the screen now."""
 
     def take_graphics(self, graphics: Graphics | None) -> str:
-        """Show pixels this way from now on, or none; returns the sequences that remove those on the screen."""
+        """Use this way to show pixels from now on, or none; return the sequences that remove what is on the screen."""
         gone = self.graphics.gone() if self.graphics is not None else ""
         self.graphics, self.pictures, self.drawn = graphics, (), ()
         return gone
 
     def of(self, update: Any) -> Any:
-        """A stand-in for a compositor's update that writes only what differs; anything else is passed through."""
+        """Wrap a compositor's update so that it writes only what differs; anything else is passed through."""
         return _Painted(self, update) if isinstance(update, (ChopsUpdate, LayoutUpdate)) else update
 
     def told_by(self, update: ChopsUpdate | LayoutUpdate, console: Console) -> str:
-        """The bytes to write; from then on, the terminal is taken to show the update."""
+        """Return the bytes to write; the terminal is assumed to show the update from then on."""
         colours = console._color_system or ColorSystem.TRUECOLOR
         if isinstance(update, LayoutUpdate):
             self.rows = [_cells(strips, colours) for strips in update.strips]
@@ -155,10 +155,10 @@ class Paint:
         return self._write({y: line for y, line in fresh.items() if line != self.rows[y]})
 
     def _pixels(self, changed: Changes, *, afresh: bool = False) -> str:
-        """From the pictures that stand there to those that are wanted: behind what was written of the same frame.
+        """Return the sequences that replace the old pictures by the new ones, to follow the text of the same frame.
 
         Args:
-            afresh: every cell was written.
+            afresh: every cell was rewritten.
         """
         before, wanted, graphics, told = self.drawn, self.pictures, self.graphics, ""
         self.drawn = wanted
@@ -178,7 +178,7 @@ class Paint:
         return told + strips
 
     def _strips(self, graphics: Graphics, wanted: Picture, before: Picture | None, changed: Changes, first: int) -> str:
-        """The strips of a picture that differ from those shown, or were written over; ``first``: its number."""
+        """The strips of a picture that changed or were written over; ``first`` is the number of its first strip."""
         told, (left, top, width, height), palette = "", wanted.area, wanted.raster.palette
         touched = {x for y in wanted.area.line_range for start, end in changed.get(y, ()) for x in range(start, end)}
         if wanted == before and not touched:
@@ -194,7 +194,7 @@ class Paint:
         return told
 
     def _again(self, area: Region, *, marks: bool = False) -> str:
-        """Write the text of an area once more, all of it or only its marks: pixels make way for text."""
+        """Rewrite the text of an area, or only its non-blank cells (``marks``), where pixels must give way to it."""
         fresh = {y: self.rows[y] for y in area.line_range if y < len(self.rows)}
         cells = range(area.x, area.right)
         found = {
@@ -213,7 +213,7 @@ class Paint:
         return text + self._pixels(changed)
 
     def _scrolled(self, changed: Changes, fresh: dict[int, list[Cell]]) -> str | None:
-        """The same by scrolling, if the rows that changed have moved up."""
+        """The same changes by scrolling, if the changed rows have moved up; otherwise None."""
         places = [ends for ends in changed.values() if ends]
         left, right = min(ends[0][0] for ends in places), max(ends[-1][1] for ends in places)
         stood = {tuple(self.rows[y][left:right]): y for y in fresh}
@@ -237,7 +237,7 @@ class Paint:
 
 
 class _Painted(CompositorUpdate):
-    """An update that is compared with what the terminal shows at the moment it is written."""
+    """An update that is compared with what the terminal shows at the time of writing."""
 
     def __init__(self, paint: Paint, update: ChopsUpdate | LayoutUpdate) -> None:
         self._paint, self._update = paint, update
@@ -261,14 +261,14 @@ def _cells(strips: Iterable[Strip], colours: ColorSystem) -> list[Cell]:
                 width = cell_len(character)
                 if width:
                     cells += [(character, pen) if character != " " else blank, ("", pen)][:width]
-                elif cells:  # a mark upon the character before it
+                elif cells:  # combines with the preceding character
                     at = -1 if cells[-1][0] else -2
                     cells[at] = (cells[at][0] + character, pen)
     return cells
 
 
 class _Piece(NamedTuple):
-    """Neighbouring cells with the same look that are to be written."""
+    """Adjacent cells to write that share a look."""
 
     y: int
     start: int
@@ -276,20 +276,20 @@ class _Piece(NamedTuple):
     look: Pen
     text: str
     certain: bool
-    """Whether every terminal moves on by exactly one cell after it."""
+    """True if every terminal leaves the cursor right behind it."""
 
 
 def _differing(changed: Changes, fresh: dict[int, list[Cell]]) -> str:
-    """The bytes that turn the rows shown into the new ones; the pen is plain before and after.
+    """Return the bytes that turn the rows shown into the new ones; the pen is plain before and after.
 
-    Row by row, or colour by colour if changing colours costs more than moving about.
+    Goes row by row, or colour by colour if changing colours costs more than moving the cursor.
     """
     pieces = [piece for y, places in changed.items() for ends in places for piece in _pieces(y, *ends, fresh[y])]
     return min(_written(pieces), _written(sorted(pieces, key=lambda piece: piece.look)), key=len)
 
 
 def _pieces(y: int, start: int, end: int, line: list[Cell]) -> Iterator[_Piece]:
-    """A stretch by its looks; a blank goes with what stands before it, where that has its ground."""
+    """Split a stretch by look; a blank joins the preceding piece if it has the same background."""
     begin, look = start, line[start][1]
     for x in range(start + 1, end + 1):
         if x < end and (line[x][1] == look or not _change(look, line[x][1])[0]):
@@ -310,7 +310,7 @@ def _written(pieces: Iterable[_Piece]) -> str:
             change, pen = _change(pen, look)
             written.append(change)
         written.append(text)
-        # Where a terminal may count other cells than we do, or waits to wrap, only an absolute movement is safe.
+        # Where a terminal may count cells differently, or waits to wrap, only an absolute movement is safe.
         row, column = y, end if certain else -1
     written.append(_change(pen, _PLAIN)[0])
     return "".join(written)
@@ -323,7 +323,7 @@ def _is_narrow(cell: Cell) -> bool:
 
 
 def _stretches(stands: list[Cell], line: list[Cell]) -> list[tuple[int, int]]:
-    """Ranges of cells that differ. Few equal ones in the same look between two are written again, which is cheaper."""
+    """Ranges of cells that differ. Short gaps of equal cells in the same look are rewritten, which is cheaper."""
     if stands == line:
         return []
     found: list[tuple[int, int]] = []
@@ -341,7 +341,7 @@ def _stretches(stands: list[Cell], line: list[Cell]) -> list[tuple[int, int]]:
 
 
 def _same_look(cells: list[Cell]) -> bool:
-    """Whether writing the cells after the first one takes a byte each."""
+    """True if each cell after the first takes a single byte to write."""
     look = cells[0][1]
     return all(
         character.isascii() and (pen == look or (not pen.ink and pen.ground == look.ground))
@@ -355,18 +355,18 @@ class PaintedApp(App[None]):
     def __init__(self, *, ansi_color: bool) -> None:
         super().__init__(driver_class=PatientDriver, ansi_color=ansi_color)
         self.paint = Paint()
-        # Textual would parse for a theme in a copy, throw that away, and parse once more: some 5 ms of each start.
+        # To apply a theme, Textual would parse in a copy, discard it and parse again: some 5 ms of each start.
         self.stylesheet.reparse = self.stylesheet.parse  # type: ignore[method-assign]
-        self._disable_tooltips = True  # nothing has one
+        self._disable_tooltips = True  # no widget has one
 
     def _display(self, screen: Screen[object], renderable: Any) -> None:
-        """Where Textual writes to the terminal: of each update, only the cells that differ are written."""
+        """Textual's hook for terminal output: write only the cells that differ in each update."""
         if self.paint.graphics is not None:
             self.paint.pictures = getattr(screen, "pictures", ())
         super()._display(screen, self.paint.of(renderable))
 
     def _fatal_error(self) -> None:
-        """Textual's own would draw every local value: minutes in which no key is taken, and a run's variables."""
+        """Textual's own would render every local variable: minutes without response, and the run's variables shown."""
         import traceback
 
         told = "" if self._exception is None else "".join(traceback.format_exception(self._exception))
@@ -376,6 +376,6 @@ class PaintedApp(App[None]):
         self._close_messages_no_wait()
 
     def write(self, sequences: str) -> None:
-        """Send the terminal what is not shown in cells: a title, a bell."""
+        """Send the terminal something that is not text in cells: a title, a bell."""
         if sequences and self._driver is not None:
             self._driver.write(sequences)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 UNDO_SECONDS = 5.0
 TOAST_SECONDS = {"information": 4.0, "warning": 6.0, "error": 9.0}
 ANY_RUN = "*"
-"""Stands for a run on a screen that shows all of them."""
+"""Stands for any run, on a screen that shows all of them."""
 _MOST_KEPT = 200
 _LONGEST = 300
 _WIDEST = 100
 _FRAME_CELLS = 3
 """Cells of the edge and the blanks beside the text."""
 _LEAST_LINES, _SCREEN_SHARE = 2, 7
-"""The largest share of the window's lines for all toasts: they may cover the end of a panel, but nothing above it."""
+"""Most lines of all toasts: the first or, if more, the window's divided by the second: a panel's end may be covered."""
 
 
 class Note(NamedTuple):
@@ -44,10 +44,10 @@ class Note(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A past message, as it is kept for ``@``."""
+    """A past message, as kept for ``@``."""
 
     time: float
-    """When it was last shown, Unix seconds."""
+    """When it was last shown, in Unix seconds."""
     text: str
     severity: Severity
     times: int = 1
@@ -55,7 +55,7 @@ class Said(NamedTuple):
 
 
 class Toasts:
-    """Shows messages and takes them away again; an error stays until it has been read. Past messages are kept."""
+    """Shows messages and removes them again; an error stays until it has been read. Past messages are kept."""
 
     def __init__(
         self,
@@ -64,11 +64,9 @@ class Toasts:
         covering: Callable[[int], object] = lambda lines: None,
         today: Callable[[], float] = time.time,
     ) -> None:
-        """``covering`` gets how many of the window's lines are covered, whenever that changes; ``today`` tells Unix
-        seconds.
-        """
+        """``covering`` is called with the number of covered lines when that changes; ``today`` returns Unix seconds."""
         self.said: deque[Said] = deque(maxlen=_MOST_KEPT)
-        """The most recent messages, the oldest first."""
+        """The most recent messages, oldest first."""
         self._today = today
         self._covering = covering
         self._app = app
@@ -81,12 +79,12 @@ class Toasts:
         again = self.said.pop().times if self.said and self.said[-1][1:3] == (text, severity) else 0
         self.said.append(Said(self._today(), text, severity, again + 1))
         note = Note(text, severity, about, self._clock() + TOAST_SECONDS[severity])
-        others = [one for one in self._lasting() if one[:3] != note[:3]]  # a key pressed again says the same once
+        others = [one for one in self._lasting() if one[:3] != note[:3]]  # a key pressed again shows its message once
         kept = [one for one in others if one.severity == "error" or about is None or one.about != about]
         self._show(self._newest([*kept, note]))
 
     def arrive(self, place: Hashable) -> None:
-        """The user looks at a run, at all of them (``ANY_RUN``) or at something that concerns none of them now."""
+        """Note that the user now looks at a run, at all of them (``ANY_RUN``) or at something that concerns no run."""
         if place != self._place:
             self._place = place
             self._show([one for one in self._lasting() if one.severity == "error" or _concerns(one, place)])
@@ -95,7 +93,7 @@ class Toasts:
         return [one for one in self._notes if one.until > self._clock()]
 
     def _newest(self, notes: list[Note]) -> list[Note]:
-        """Show as many of the newest as there is room for."""
+        """Return as many of the newest as there is room for."""
         left, first = self._most_lines, len(notes)
         while first > 0 and (left := left - len(self._lines(notes[first - 1].text))) >= 0:
             first -= 1
@@ -104,7 +102,7 @@ class Toasts:
     def _show(self, notes: list[Note]) -> None:
         gone = [one for one in self._notes if one not in notes]
         if gone:
-            self._app.call_later(self._app.clear_notifications)  # behind those that are still on their way
+            self._app.call_later(self._app.clear_notifications)  # after those that are still being shown
         for note in notes:
             if gone or note not in self._notes:
                 self._app.notify(
@@ -138,14 +136,14 @@ class _Held(NamedTuple):
 
 
 class Undo:
-    """Takes back the last action: a request that is held back is never sent, a label gets its old value.
+    """Undoes the last action: a request that is held back is never sent, a label gets its old value back.
 
-    Holds one action at a time: the next one has the one before it carried out.
+    It holds one action at a time: the next one causes the previous one to be carried out.
     """
 
     def __init__(self, app: App[Any]) -> None:
         self.seconds = UNDO_SECONDS
-        """0: nothing is held."""
+        """Seconds to undo; 0: nothing is held."""
         self._app = app
         self._held: _Held | None = None
         self._back: Callable[[], object] | None = None
@@ -154,12 +152,12 @@ class Undo:
     def hold(
         self, key: Hashable, told: str, do: Callable[[], object], at_once: Callable[[], object], about: str
     ) -> None:
-        """Do something in a moment, unless it is undone; at once if it is asked for again.
+        """Do something in a moment, unless it is undone; at once if it is requested again.
 
         Args:
-            key: what it is: equal for the same action on the same run.
+            key: identifies the action: equal for the same action on the same run.
             told: its name, as in ``stop``.
-            at_once: does the same without a worker, for when the program ends before that moment.
+            at_once: does the same without a worker, in case the program ends before that moment.
             about: the run.
         """
         again = self._held is not None and self._held.key == key
@@ -176,7 +174,7 @@ class Undo:
         )
 
     def did(self, back: Callable[[], object]) -> None:
-        """Something was done, which ``back`` undoes."""
+        """Note that something was done, which ``back`` undoes."""
         self.settle()
         if not self.seconds:
             return
@@ -184,7 +182,7 @@ class Undo:
         self._timer = self._app.set_timer(self.seconds, self.settle)
 
     def settle(self) -> None:
-        """The time to undo is over: do what was held back."""
+        """Do what was held back: the time to undo it is over."""
         held, self._held, self._back = self._held, None, None
         if self._timer is not None:
             self._timer.stop()
@@ -193,7 +191,7 @@ class Undo:
             held.do()
 
     def leave(self) -> None:
-        """The program ends: do what was held back now."""
+        """Do what was held back now, as the program is ending."""
         held, self._held = self._held, None
         if held is not None:
             with suppress(ReportedError):
@@ -215,7 +213,7 @@ def _concerns(note: Note, place: Hashable) -> bool:
 
 
 def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
-    """The answer to a request in one sentence: what was done, how much was freed, or why not."""
+    """Return the answer to a request as one sentence: what was done, how much was freed, or why not."""
     ack = message.ack
     if ack is None:
         return f"{message.action}: no answer yet; its events will show the outcome", "warning"
@@ -233,7 +231,7 @@ def answer_text(message: RequestAnswered) -> tuple[str, Severity]:
 
 
 def mistake_text(message: SettingsMistaken) -> str:
-    """The first mistake of the settings, and how many there are."""
+    """Return the first mistake in the settings, and how many there are."""
     first, *more = message.mistakes
     told = clean(first, _LONGEST) + (f" (and {len(more)} more)" if more else "")
     return f"{told} · the whole file is ignored; `mpstui alerts` checks it"

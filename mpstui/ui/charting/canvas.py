@@ -1,13 +1,13 @@
 """A canvas of dots in layers: curves that share a cell share its dots, and none hides another. Pure.
 
-A cell holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. Where several layers have dots
-in one cell, all are drawn, in the colour of the layer with the fewest cells, so that the thin curve stays in sight.
-With blocks a cell holds one level alone: that layer's. Behind the dots some cells may have a ground, the range that a
-curve's values take: a shade, which a theme with colours enough turns into a tint.
+A cell holds 2 by 4 dots (braille), or 1 by 8 levels (blocks) for fonts without braille. If several layers have dots in
+one cell, all are drawn, in the colour of the layer with the fewest cells, so that a thin curve stays visible. With
+blocks, a cell shows the level of that layer alone. Some cells may have a ground behind the dots for the range of a
+curve's values: a shade, which a theme with enough colours turns into a tint.
 
-A curve's buckets are the line through their means and the range of their values. What falls into one column is drawn as
-one stroke, whatever the number of buckets: the cost of a chart goes with its width. A bucket without a mean is a gap,
-never bridged. Where there are fewer buckets than columns, line and range go straight from one to the next.
+A curve's buckets give the line through their means and the range of their values. Everything in one column is drawn as
+a single stroke, whatever the number of buckets: the cost of a chart depends on its width. A bucket without a mean is a
+gap, never bridged. With fewer buckets than columns, line and range are interpolated between buckets.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .scale import Frame, Scale
 
 SHADE, POINT = "░", "•"
 BEHIND = frozenset({"off", "ghost"})
-"""Layers that give their colour up wherever another has dots, however few cells they have."""
+"""Layers that give way to any other layer's colour, however few cells they have."""
 _NOISY = 5
-"""A curve whose range shows beyond its line in one of this many columns is shaded in all of them."""
+"""A curve whose range extends beyond its line in one of this many columns is shaded in all of them."""
 _APART = 3
-"""Points that are on average at least this many cells apart get a character each."""
+"""Points at least this many cells apart on average get a character each."""
 _TOUCHING = 4
-"""The ranges of neighbouring columns still look like one if this many dots are between them."""
+"""The ranges of neighbouring columns still look connected with up to this many dots between them."""
 _FARTHEST = 1e9
-"""A place more dots than this away from the edge counts as a gap."""
+"""A place more dots than this beyond the edge counts as a gap."""
 _BRAILLE = 0x2800
 _BITS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4)) for top in range(4)) for side in _BITS)
@@ -39,7 +39,7 @@ _STROKES = tuple(tuple(tuple(sum(side[top : bottom + 1]) for bottom in range(4))
 
 
 Dashes = tuple[int, int]
-"""How many columns of a dashed line are drawn, and how many after them are not."""
+"""How many columns of a dashed line are drawn, and how many are left out after them."""
 WHOLE, DOTTED = (1, 0), (1, 1)
 
 
@@ -58,7 +58,7 @@ class Canvas:
         self.height = lines * (8 if blocks else 4)
         """Pixels down."""
         self.in_front: str | None = None
-        """The layer that has its colour wherever it has dots."""
+        """The layer whose colour is used wherever it has dots."""
         self._layers: dict[str, dict[int, int]] = {}
         self._grounds: dict[int, str] = {}
         self._points: dict[int, str] = {}
@@ -67,7 +67,7 @@ class Canvas:
         self._roles: list[str] = []
 
     def column(self, x: int, top: int, bottom: int, layer: str) -> None:
-        """Draw a vertical stroke, both ends included, as far as it is on the canvas; with blocks, only its middle."""
+        """Draw a vertical stroke, both ends included, clipped to the canvas; with blocks, only its middle."""
         cells = self._layers.setdefault(layer, {})
         if self.blocks:
             y = (top + bottom) // 2
@@ -86,7 +86,7 @@ class Canvas:
             cells[at] = cells.get(at, 0) | stroke
 
     def line(self, x0: int, y0: int, x1: int, y1: int, layer: str, dashes: Dashes = WHOLE) -> None:
-        """Draw a line from one dot to another, in each column over its whole height so that steep ones have no gaps."""
+        """Draw a line between two dots, covering its full height in each column so that steep lines have no gaps."""
         if x1 <= x0:
             self.column(x0, y0, y1, layer)
             return
@@ -99,11 +99,11 @@ class Canvas:
             previous = y
 
     def take(self, layer: str, other: Canvas) -> None:
-        """Take over what another canvas of the same size has in a layer."""
+        """Take over a layer of another canvas of the same size."""
         self._layers[layer] = other._layers.get(layer, {})
 
     def point(self, x: int, y: int, layer: str) -> None:
-        """Draw a point where something was measured: as a character of its own, or as four dots in a shared cell."""
+        """Draw a measured point: as a character of its own, or as four dots in a shared cell."""
         if not (0 <= x < self.width and 0 <= y < self.height):
             return
         self._points[y // (self.height // self.lines) * self.columns + x * self.columns // self.width] = layer
@@ -111,14 +111,14 @@ class Canvas:
             self.column(side, y, y ^ 1, layer)
 
     def points_only(self, layer: str) -> None:
-        """Draw all of a layer in points."""
+        """Draw every cell of a layer as a point."""
         self._points.update(dict.fromkeys(self._layers.get(layer, ()), layer))
 
     def ground(self, ranges: Mapping[int, range], role: str, curve: str) -> None:
         """Shade the lines of each column, behind everything.
 
-        Where the dots of ``curve``, drawn before, cover what would be shaded, they say as much: only what sticks out of
-        them is shaded then, unless so much does that the curve is one of noise.
+        Where the dots of ``curve``, drawn before, cover what would be shaded, they suffice: only columns that extend
+        beyond them are shaded, unless there are so many that the curve is noise.
         """
         cells = self._layers.get(curve, {})
         shaded = {column: [line * self.columns + column for line in lines] for column, lines in ranges.items()}
@@ -130,13 +130,13 @@ class Canvas:
     def labels(
         self, names: Mapping[str, Span], every: int, without: Collection[int] = ()
     ) -> dict[int, dict[int, Span]]:
-        """Cells for the names of the layers, by line and column: each one is a cell of the layer that it names.
+        """Return cells for the names of the layers, by line and column; each is a cell of the layer that it names.
 
-        Its last cell that no other layer shares, and more such cells at least ``every`` columns apart. A layer that
-        shares all of its cells gets those it shares with the fewest: the names of equal curves are side by side.
+        These are its last cell that no other layer shares, and further such cells at least ``every`` columns apart. A
+        layer that shares all of its cells gets those shared with the fewest: the names of equal curves are adjacent.
 
         Args:
-            without: columns in which there are to be none.
+            without: columns to leave free of names.
         """
         drawn = Counter(at for layer in names for at in self._layers.get(layer, ()))
         found: dict[int, Span] = {}
@@ -153,19 +153,19 @@ class Canvas:
         return by_line
 
     def is_free(self, line: int, columns: range) -> bool:
-        """Whether no curve has dots in these cells."""
+        """True if no curve has dots in these cells."""
         cells = range(line * self.columns + columns.start, line * self.columns + columns.stop)
         return not any(at in drawn for drawn in self._layers.values() for at in cells)
 
     def leave_out_curves(self) -> None:
-        """Draw no dots, since a picture shows them; where they are is still known."""
+        """Draw no dots, as a picture shows them; their positions are still known."""
         size = self.columns * self.lines
         self._characters, self._roles, self._grounds = [" "] * size, [""] * size, {}
 
     def spans(
         self, line: int, under: Mapping[int, Span] | None = None, over: Mapping[int, Span] | None = None
     ) -> list[Span]:
-        """One line of cells, with other cells put in: those of ``under`` only where no curve is, ``over`` in any case.
+        """Return one line of cells with others put in: ``under`` only where there is no curve, ``over`` everywhere.
 
         Nothing may be drawn after the first call.
         """
@@ -215,11 +215,11 @@ def draw_line(
     *,
     dashes: Dashes = WHOLE,
 ) -> None:
-    """Draw the line through ``values`` at the places of a curve, up to the edges if it continues beyond them.
+    """Draw the line through ``values`` at the x positions of a curve, up to the edges if it continues beyond them.
 
     Args:
-        dashes: any but the whole line tells it from others without colour: gaps, and a point where a value was
-            measured, as long as there is room for them.
+        dashes: other than whole, they distinguish the line without colour: gaps, and a point at each measurement if
+        there is room.
     """
     broken = dashes != WHOLE
     points = broken and sum(space.x.low <= x <= space.x.high for x in curve.x) * _APART <= space.columns
@@ -239,7 +239,7 @@ def draw_line(
 
 
 def means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) -> Iterator[tuple[int, float]]:
-    """The mean in each column of dots that has points, including those beyond the edges; NaN for a gap."""
+    """Yield the mean of each dot column that has points, including those beyond the edges; NaN for a gap."""
     left, dots = axis.low, (width - 1) / axis.span
     column, total, count = 0, 0.0, 0
     for place, value in zip(x, values, strict=False):
@@ -261,9 +261,9 @@ def means(x: Sequence[float], values: Sequence[float], axis: Scale, width: int) 
 
 
 def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer: str) -> None:
-    """Shade the lowest to the highest value of every column, unless the curve's own ``layer``, drawn before, covers it.
+    """Shade the range of values in every column, unless the curve's own ``layer``, drawn before, covers it.
 
-    Columns reach for their neighbours, so that a spike stands on the curve it rises from. A cell counts from half its
+    Neighbouring columns are joined, so that a spike stands on the curve it rises from. A cell counts from half its
     height.
     """
     lowest, reached = canvas.lines * 4 - 1, None
@@ -281,13 +281,13 @@ def draw_range(canvas: Canvas, curve: SeriesView, space: Frame, role: str, layer
         if 0 <= column < canvas.columns:
             highest, deepest = reach.get(column, reached)
             reach[column] = min(highest, top), max(deepest, bottom)
-    most = canvas.lines  # a line from beyond the window may come from any height
+    most = canvas.lines  # a line from outside the window may come from any height
     lines = {x: range(max(0, (top + 1) >> 2), min(most, (bottom + 3) >> 2)) for x, (top, bottom) in reach.items()}
     canvas.ground(lines, role, layer)
 
 
 def ranges(curve: SeriesView, axis: Scale, width: int, columns: int) -> Iterator[tuple[int, float, float]]:
-    """Column, lowest and highest value along the curve; between two points, those of the lines that join them."""
+    """Yield column, minimum and maximum along the curve; between two points, those of the lines joining them."""
     left, dots = axis.low, (width - 1) / axis.span
     wide = width // columns
     column, low, high, known = 0, math.nan, math.nan, False
@@ -314,6 +314,6 @@ def ranges(curve: SeriesView, axis: Scale, width: int, columns: int) -> Iterator
 
 
 def _dot(value: float, axis: Scale, lowest: int) -> int | None:
-    """How many dots from the top a value is; None if the axis cannot hold it."""
+    """Return how many dots from the top a value is; None if the axis cannot hold it."""
     position = axis.position(value)
     return None if position is None else round((1 - position) * lowest)

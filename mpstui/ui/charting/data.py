@@ -1,4 +1,4 @@
-"""What a chart shows: the curves of one metric, taken from a snapshot and put on the chosen axis. Pure."""
+"""The data of a chart: the curves of one metric, taken from a snapshot and put on the chosen axis. Pure."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ if TYPE_CHECKING:
     from ...core.telemetry.model import Stretch
 
 BEST_SIGNS = {Better.LOWER: "▼", Better.HIGHER: "▲"}
-"""What precedes a metric's best value: it is the lowest one, or the highest."""
+"""The sign before a metric's best value: the lowest or the highest."""
 _FINE = 4
-"""Columns of a curve for each column of the chart, which is two dots wide: more of them could not be seen."""
+"""Curve columns per chart column, which is two dots wide: a finer curve would look the same."""
 _FROM = "checkpoint"
-"""What the start event of an attempt says it begins from."""
+"""The field of an attempt's start event that says which checkpoint it begins from."""
 _COARSE_SHARE = 0.05
-"""A window is read again only if coarse points span more of it than this: the newest ones of a live run do not."""
+"""A window is read again only if coarse points span more than this share: the newest ones of a live run do not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartData:
-    """What is drawn. ``steps_per_epoch`` turns a step axis into epochs, where it is known."""
+    """What is drawn. ``steps_per_epoch`` converts a step axis into epochs, if known."""
 
     name: str
     train: SeriesView | None = None
     evaluation: SeriesView | None = None
     steps_per_epoch: float | None = None
     slow: tuple[Stretch, ...] = ()
-    """Steps in which the training was slower than before; shown only on an axis of steps."""
+    """Steps in which the training was slower than before; shown only on a step axis."""
     now: str = ""
-    """The newest value of the training curve as the rest of the screen shows it; empty: the curve's own."""
+    """The newest training value as the rest of the screen shows it; empty: the curve's own."""
     ghosts: tuple[SeriesView, ...] = ()
     """The curves of the best earlier run, drawn behind these."""
     said: tuple[str, ...] = ()
-    """Which run that is and how this one compares, in full words first, then in fewer."""
+    """Which run that is and how this one compares, in versions from long to short."""
     pinned: SeriesView | None = None
     """A curve of another metric, drawn beside these."""
     by_time: bool = False
-    """Curves of steps, put on an axis of time."""
+    """True for curves of steps put on a time axis."""
     unread: bool = False
-    """Whether the history has not been read to its end, so that a curve that is missing may still come."""
+    """True while the history has not been read completely, so that a missing curve may still appear."""
     ended: bool = False
-    """Whether the run has ended: what it has not reported by now it never will."""
+    """True if the run has ended: what it has not reported by now it never will."""
     resumed: Mapping[int, bool] = field(default_factory=dict)
-    """Whether an attempt began from a checkpoint, by its number; those that are not known are left out."""
+    """Whether an attempt began from a checkpoint, by attempt number; unknown ones are missing."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -67,7 +67,7 @@ class ChartData:
 
     @property
     def before(self) -> tuple[Piece, ...]:
-        """What the run that this one branched off from measured, before the training curve begins."""
+        """What the run that this one branched off from measured before the training curve begins."""
         train = self.train
         pieces = train.superseded if train is not None and len(train.x) else ()
         return tuple(piece for piece in pieces if train is not None and len(piece.x) and piece.x[0] < train.x[0])
@@ -75,7 +75,7 @@ class ChartData:
     def takeovers(self) -> list[tuple[float, str]]:
         """Where attempts took over, and how, in a word.
 
-        An attempt that does not say what it began from, but measures everything again, has begun from the start.
+        An attempt that does not say what it began from, but measures everything again, started from scratch.
         """
         curve = self.curves[0]
         attempts = curve.mark_attempts or [0] * len(curve.attempt_marks)
@@ -84,14 +84,14 @@ class ChartData:
         return [(mark, "resumed" if from_there else "restarted") for mark, from_there in resumed]
 
     def extent(self) -> tuple[float, float] | None:
-        """The first and the last x of all curves."""
+        """The smallest and largest x of all curves."""
         curves: list[SeriesView | Piece] = [*self.curves, *self.before]
         positions = [x for curve in curves for x in (curve.x[0], curve.x[-1]) if math.isfinite(x)]
         return (min(positions), max(positions)) if positions else None
 
 
 def metric_names(snapshot: RunSnapshot) -> list[str]:
-    """What can be drawn: losses first, speeds last.
+    """Return the metrics that can be drawn: losses first, speeds last.
 
     A validation series is drawn over its training series, not alone.
     """
@@ -102,28 +102,28 @@ def metric_names(snapshot: RunSnapshot) -> list[str]:
 
 
 def validations(snapshot: RunSnapshot) -> Mapping[str, str]:
-    """The curves that are drawn over another one, each with that one's name."""
+    """Return the curves that are drawn over another one, mapped to that one's name."""
     return drawn_over(tuple((name, view.evaluation, view.axis) for name, view in snapshot.series.items()))
 
 
 def none_reported(what: str, *, ended: bool) -> str:
-    """The words for missing numbers of a kind."""
+    """Return the text for missing numbers of a kind."""
     return f"this run reported no {what}" if ended else f"no {what} reported yet"
 
 
 def has_said_all(snapshot: RunSnapshot) -> bool:
-    """Whether it has ended, as far as the snapshot tells."""
+    """True if it has ended, as far as the snapshot tells."""
     return not snapshot.state.active and snapshot.state is not State.UNREADABLE
 
 
 def is_of_the_agent(snapshot: RunSnapshot) -> bool:
-    """Whether the curve of the loss is the agent's, while the newest loss is one of few that were printed: these have a
-    curve beside it that says so."""
+    """True if the loss curve is the agent's while the newest loss is one of the few printed: a separate curve shows
+    those."""
     return f"loss ({snapshot.numbers.told_by.get('loss')})" in snapshot.series
 
 
 def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
-    """The curve of a metric, and of its validation metric if it has one, by step."""
+    """Return the curve of a metric over steps, with its validation curve if it has one."""
     shown: SeriesView | None = snapshot.series.get(name)
     over = validations(snapshot)
     evaluation = next((snapshot.series[above] for above, below in over.items() if below == name), None)
@@ -146,7 +146,7 @@ def chart_data(snapshot: RunSnapshot, name: str) -> ChartData:
 
 
 def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartData:
-    """The same with what the best earlier run measured of these metrics; its validation is mentioned first."""
+    """Add the curves of the best earlier run for these metrics; its validation is mentioned first."""
     names = [name for name, view in snapshot.series.items() if view is data.train or view is data.evaluation]
     names.sort(key=lambda name: not snapshot.series[name].evaluation)
     curves = tuple(ghost.series[name] for name in names if name in ghost.series)
@@ -158,7 +158,7 @@ def with_ghost(data: ChartData, snapshot: RunSnapshot, ghost: Ghost) -> ChartDat
 
 
 def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
-    """Steps per epoch as reported, else as planned."""
+    """Steps per epoch as reported, otherwise as planned."""
     known = snapshot.numbers
     if known.epoch_steps:
         return float(known.epoch_steps)
@@ -166,7 +166,7 @@ def steps_per_epoch(snapshot: RunSnapshot) -> float | None:
 
 
 def over_time(data: ChartData) -> ChartData | None:
-    """The same curves over the time since the first point; None if no point tells when it was measured."""
+    """Put the curves on an axis of time since the first point; None if no point has a time."""
     times = [moment for curve in data.curves for moment in known_times(curve)]
     if not times:
         return None
@@ -178,25 +178,25 @@ def over_time(data: ChartData) -> ChartData | None:
         by_time=data.axis == "step",
         train=moved_to_time(train, start, unit) if train is not None else None,
         evaluation=moved_to_time(evaluation, start, unit) if evaluation is not None else None,
-        # Each run from its own beginning; what is said of it is said of a step all the same.
+        # Each run counts from its own beginning; text about it still refers to steps.
         pinned=moved_to_time(data.pinned, start, unit) if data.pinned is not None else None,
         ghosts=tuple(moved_to_time(ghost, theirs, unit) for ghost in data.ghosts) if theirs is not None else (),
     )
 
 
 def known_times(curve: SeriesView) -> list[float]:
-    """When its points were measured, as far as that is known; nothing if they all came at once."""
+    """Return when its points were measured, as far as known; nothing if they all arrived at once."""
     times = [moment for moment in curve.times if math.isfinite(moment)]
     return times if times and min(times) < max(times) else []
 
 
 def time_unit(longest_seconds: float) -> tuple[str, float]:
-    """Hours if the axis spans any, else minutes."""
+    """Return hours if the axis spans more than two, otherwise minutes."""
     return ("h", 3600.0) if longest_seconds > 2 * 3600 else ("min", 60.0)
 
 
 def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> SeriesView:
-    """Without the points that have no time (they were there before anybody looked) and those measured again later."""
+    """Drop points without a time (they were there before anybody looked) and those measured again later."""
     kept = [place for place, time in enumerate(curve.times) if math.isfinite(time)]
 
     def those(column: Sequence[float]) -> list[float]:
@@ -226,7 +226,7 @@ def moved_to_time(curve: SeriesView, start: float, unit: tuple[str, float]) -> S
 
 
 def is_coarse(curve: SeriesView, space: Frame) -> bool:
-    """Whether the part in view holds more points than its columns tell apart, and more could be shown."""
+    """True if the part in view joins points that the chart could tell apart, and reading again would show more."""
     inside = [place for place, x in enumerate(curve.x) if space.x.low <= x <= space.x.high]
     if not inside or not curve.complete or not curve.points or len(inside) >= _FINE * space.columns:
         return False
@@ -236,8 +236,8 @@ def is_coarse(curve: SeriesView, space: Frame) -> bool:
 
 
 class Reading(NamedTuple):
-    """What a curve says at one place: from where to where it reaches, and the least, mean and greatest value there. For
-    a single point these are the same, NaN if it is not finite."""
+    """What a curve says at one place: the range of x it covers, and the minimum, mean and maximum value there. For a
+    single point these are equal, NaN if it is not finite."""
 
     first: float
     last: float
@@ -245,11 +245,11 @@ class Reading(NamedTuple):
     mean: float
     high: float
     broken: bool = False
-    """Whether some, but not all, of its points are not finite."""
+    """True if some, but not all, of its points are not finite."""
 
 
 def reading(curve: SeriesView, space: Frame, cursor: float) -> Reading:
-    """The points in the column of cells at ``cursor``, else the one closest to it. The curve must not be empty."""
+    """Read the points in the cell column at ``cursor``, or else the closest one. The curve must not be empty."""
     width = space.x.span / max(1, space.columns - 1)
     column = round((cursor - space.x.low) / width)
     inside = [place for place, x in enumerate(curve.x) if abs((x - space.x.low) / width - column) <= 0.5]

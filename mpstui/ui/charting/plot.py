@@ -1,8 +1,8 @@
-"""The chart of one metric as rows of characters: a line through the averaged values before the range of the raw ones,
-validation as a dotted line with a point where it was measured.
+"""The chart of one metric as rows of characters: a line through the averaged values in front of the range of the raw
+ones; validation as a dotted line with a point at each measurement.
 
-Every column shades the minimum to the maximum of what falls into it, so a spike of one step survives any width. A value
-that is not finite is a gap, never bridged.
+Every column shades the range from minimum to maximum of the values in it, so a spike of one step survives any width.
+Values that are not finite leave a gap, which is never bridged.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from .data import ChartData, Reading, none_reported, reading
 from .scale import Frame, Scale, nice_step, tick_labels, value_scale
 
 GUTTER = 7
-"""Cells of the value axis, its line included."""
+"""Cells of the value axis, including its line."""
 SLOW_MARK = "▔"
 _LEAST_SAID = 7
-"""Lines from which on one is spared for the best earlier run; two from twice as many on."""
+"""From this height on, one line is spared for the best earlier run; from twice this height on, two."""
 SMALLEST_WIDTH, SMALLEST_HEIGHT = GUTTER + 8, 4
 _LEAST_SHARE = 1 / 3
 _PIN_EVERY = 28
 """Cells between two labels on a pinned curve."""
 _EDGES, _EDGES_OF_PICTURES = 40, 12
-"""Steps in which the right edge moves on, at least; a picture is sent again with each."""
+"""The right edge moves on in at least this many steps; each step means sending a picture again."""
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 
 class ChartView(NamedTuple):
-    """How the user looks at a chart. Positions are in units of the data's own axis."""
+    """How the user looks at a chart. Positions are in units of the x axis."""
 
     log: bool | None = None
-    """Whether the value axis is logarithmic; None: whichever shows the curve better."""
+    """True if the value axis is logarithmic; None: whichever shows the curve better."""
     by_epoch: bool = False
     by_time: bool = False
     left: float | None = None
     """Left edge of the window; None: the beginning."""
     right: float | None = None
-    """Right edge of the window; None: it follows the newest point."""
+    """Right edge of the window; None: follow the newest point."""
     cursor: float | None = None
     ghost: bool = True
     """Draw the best earlier run behind a live one."""
@@ -57,7 +57,7 @@ class ChartView(NamedTuple):
 
 
 def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> Frame | None:
-    """The axes for this size; None if there is nothing to draw or no room for it. ``bare``: see :func:`draw`."""
+    """Return the axes for this size; None if there is nothing to draw or no room. ``bare``: see :func:`draw`."""
     extent = data.extent()
     if extent is None or width < SMALLEST_WIDTH or height < SMALLEST_HEIGHT:
         return None
@@ -66,7 +66,7 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
     if right <= left:
         right = left + 1
     if view.right is None:
-        # The edge moves on in steps of a few columns: most new points then repaint one column, not the whole chart.
+        # The edge moves on by a few columns at a time: most new points then repaint one column, not the whole chart.
         step = nice_step((right - left) / (_EDGES_OF_PICTURES if bare else _EDGES))
         right = math.ceil(right / step) * step
     values: list[float] = []
@@ -85,7 +85,7 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
         return Frame(Scale(left, right), axis, width - GUTTER, lines)
     both = value_scale([*values, *theirs], view.log, lines)
     own = value_scale(theirs, None, lines)
-    # One axis where both are told by it: neither may shrink to less than a third of the height.
+    # Share an axis if both curves remain readable: neither may shrink to less than a third of the height.
     shares = (abs((both.position(one.high) or 0.0) - (both.position(one.low) or 0.0)) for one in (axis, own))
     if min(shares) >= _LEAST_SHARE:
         return Frame(Scale(left, right), both, width - GUTTER, lines, both)
@@ -93,22 +93,22 @@ def frame(data: ChartData, view: ChartView, width: int, height: int, *, bare: bo
 
 
 def pinned_values(curve: SeriesView, left: float, right: float) -> list[float]:
-    """The part of a pinned curve between two places; only its average is drawn."""
+    """Return the averaged values of a pinned curve between two places; only these are drawn."""
     pairs = zip(curve.x, curve.smooth, strict=False)
     return [value for x, value in pairs if left <= x <= right and math.isfinite(value)]
 
 
 def said_lines(data: ChartData, width: int, height: int) -> list[str]:
-    """The words about the best earlier run, as many as fit into the line or two that such a chart has for them."""
+    """Return the text about the best earlier run that fits into the line or two reserved for it."""
     most, cells = (height >= _LEAST_SAID) + (height >= 2 * _LEAST_SAID), width - 3
     return next((lines for text in data.said if (lines := wrap(text, cells, most + 1)) and len(lines) <= most), [])
 
 
 def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: bool = False) -> list[Row]:
-    """The whole chart: a legend, which also shows the values at the cursor, the curves with their axis, the ticks of x.
+    """Return the whole chart: a legend, also with the values at the cursor, the curves with their axis, the x ticks.
 
     Args:
-        bare: without curves, cursor and restarts, which a picture shows (``pixels.py``).
+        bare: leave out curves, cursor and restarts, which a picture shows (``pixels.py``).
     """
     space = frame(data, view, width, height, bare=bare)
     if space is None:
@@ -122,7 +122,7 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
     if data.train is not None:
         for piece in data.train.superseded:
             draw_line(canvas, piece, piece.mean, space, "off")
-        alone = len(data.train.x) == 1  # a single dot of braille is not seen
+        alone = len(data.train.x) == 1  # a single braille dot would be overlooked
         draw_line(canvas, data.train, data.train.smooth, space, "train", dashes=DOTTED if alone else WHOLE)
         draw_range(canvas, data.train, space, "train-range", "train")
     if data.evaluation is not None:
@@ -148,7 +148,7 @@ def draw(data: ChartData, view: ChartView, width: int, height: int, *, bare: boo
 
 def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
     under: dict[int, Span] = {}
-    for mark in data.curves[0].attempt_marks:  # those of validation stand where it was measured first, a little later
+    for mark in data.curves[0].attempt_marks:  # those of validation would be a little later, at its first measurement
         column = space.column_of(mark)
         if column is not None:
             under[column] = Span("┊", "mark")
@@ -159,11 +159,11 @@ def _under(data: ChartData, view: ChartView, space: Frame) -> dict[int, Span]:
 
 
 _MOST_NOTES = 20
-"""Of single points that are not finite."""
+"""Most notes about single points that are not finite."""
 
 
 class Note(NamedTuple):
-    """A few words about a place of the chart."""
+    """A short text at a place on the chart."""
 
     column: int
     text: str
@@ -171,7 +171,7 @@ class Note(NamedTuple):
 
 
 def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
-    """Marks of what happened: values that are not finite, and attempts that took over."""
+    """Return notes for what happened: values that are not finite, and attempts that took over."""
     curve = data.curves[0]
     taken = ((space.column_of(mark), word) for mark, word in data.takeovers())
     notes = [Note(at + 1, word, "mark") for at, word in taken if at is not None]
@@ -187,12 +187,12 @@ def _notes(data: ChartData, view: ChartView, space: Frame) -> list[Note]:
 
 
 def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, Span]]:
-    """Put each mark in the lowest line that has room for it, without its words if need be; of several at one place only
+    """Put each note in the lowest line with room for it, if need be without its text; of several at the same place only
     the first."""
     placed: dict[int, dict[int, Span]] = {}
     for note in notes:
         for text in (note.text, note.text[:1] if note.role == "bad" else ""):
-            last = min(note.column, canvas.columns - 1)  # behind a mark in the last column there is none to begin in
+            last = min(note.column, canvas.columns - 1)  # no room is left after a mark in the last column
             start = note.column if note.column + len(text) <= canvas.columns else last - len(text) + 1
             cells = range(start, start + len(text))
             free = (
@@ -208,7 +208,7 @@ def _placed_notes(canvas: Canvas, notes: Sequence[Note]) -> dict[int, dict[int, 
 
 
 def usual(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
-    """The least and the greatest value, without the outermost hundredth of all if that is far from the rest."""
+    """Return the minimum and maximum, without the outermost one percent at each end if that is far from the rest."""
     least = sorted(value for value in lows if abs(value) < math.inf)
     most = sorted(value for value in highs if abs(value) < math.inf)
     if not least or not most:
@@ -219,7 +219,7 @@ def usual(lows: Sequence[float], highs: Sequence[float]) -> list[float]:
 
 
 def _beyond(data: ChartData, space: Frame) -> dict[int, dict[int, Span]]:
-    """Marks at the edges where values lie beyond the axis; the farthest one with its value."""
+    """Return marks at the edges where values lie beyond the axis; the farthest one is labelled with its value."""
     marks: dict[int, dict[int, Span]] = {}
     for line, sign, role in ((0, "▲", "warn"), (space.lines - 1, "▼", "warn")):
         found: dict[int, float] = {}
@@ -240,7 +240,7 @@ def _beyond(data: ChartData, space: Frame) -> dict[int, dict[int, Span]]:
 
 
 def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
-    """A band along the upper edge over the steps that were slow, at least one cell wide."""
+    """Return a band along the upper edge over slow steps, at least one cell wide."""
     if data.axis != "step":
         return {}
     columns: dict[int, Span] = {}
@@ -253,7 +253,7 @@ def _slow_columns(data: ChartData, space: Frame) -> dict[int, Span]:
 
 
 def _right_label(space: Frame, line: int) -> tuple[Span, ...]:
-    """What follows a line if a pinned curve has an axis of its own."""
+    """Return what follows a line if a pinned curve has an axis of its own."""
     if space.pinned is None or space.pinned is space.y:
         return ()
     axis, label = y_labels(space._replace(y=space.pinned))[line][::-1]
@@ -262,12 +262,12 @@ def _right_label(space: Frame, line: int) -> tuple[Span, ...]:
 
 
 def y_ticks(space: Frame) -> list[float]:
-    """The values that the axis names."""
+    """Return the labelled values of the value axis."""
     return space.y.ticks(max(2, int(space.lines / _LINES_PER_Y_TICK)))
 
 
 def y_labels(space: Frame) -> list[tuple[Span, Span]]:
-    """What precedes each line: its value if it has a tick, and the axis."""
+    """Return what precedes each line: its tick label, if any, and the axis."""
     blank = Span(" " * (GUTTER - 1), "dim"), Span("│", "faint")
     labels = [blank] * space.lines
     ticks = y_ticks(space)
@@ -281,7 +281,7 @@ def y_labels(space: Frame) -> list[tuple[Span, Span]]:
 
 
 def x_axis(data: ChartData, view: ChartView, space: Frame) -> Row:
-    """The line below the chart: the ticks of x."""
+    """Return the line below the chart, with the x ticks."""
     unit = _epoch_unit(data, view)
     shown = Scale(space.x.low / unit, space.x.high / unit)
     cells = [" "] * (space.columns + GUTTER)
@@ -304,7 +304,7 @@ def _epoch_unit(data: ChartData, view: ChartView) -> float:
 
 
 def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
-    """The legend, with each curve's value at the cursor, else now. Words give way to numbers."""
+    """Return the legend, with each curve's value at the cursor or now. Words are dropped before numbers."""
     unread = [curve.read_share for curve in data.curves if not curve.complete]
     zoom = f"still reading, {min(unread) * 100:.0f} % · " if unread else ""
     zoom += "zoom · " if view.left is not None or view.right is not None else ""
@@ -319,7 +319,7 @@ def legend(data: ChartData, view: ChartView, space: Frame, width: int) -> Row:
 
 
 def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
-    """The axis, and the place on it whose values are shown."""
+    """Return the x axis's name, and the position whose values are shown."""
     name = "epoch" if _epoch_unit(data, view) != 1.0 else clean(data.axis, 16)
     if not place and view.right is not None:
         place = _place(space.x.high, data, view)
@@ -328,7 +328,7 @@ def _where(place: str, data: ChartData, view: ChartView, space: Frame) -> str:
 
 
 def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> tuple[list[Span], str]:
-    """Each curve with its value, and the place where the first of them was read."""
+    """Return each curve with its value, and the position at which the first was read."""
     parts, place = [Span(f" {clean(data.name, 30)} ", "strong")], ""
     for curve, role, glyph in ((data.train, "train", " ━ "), (data.evaluation, "val", f"  {POINT} ")):
         if curve is None or not len(curve.x):
@@ -361,20 +361,20 @@ def _worths(data: ChartData, view: ChartView, space: Frame, *, words: bool) -> t
 
 
 def _not_positive(curve: SeriesView) -> int:
-    """How many of its columns hold a value that a log axis cannot show."""
+    """Return how many columns hold a value that a log axis cannot show."""
     if curve.minimum is not None and curve.minimum > 0:
         return 0
     return sum(low <= 0 for low in curve.low)
 
 
 def _worth(found: Reading) -> str:
-    """A value; of several, the least, mean and greatest as far as they differ."""
+    """Format a value; for several, the minimum, mean and maximum as far as they differ."""
     several = (number(found.low), number(found.mean), number(found.high))
     told = "–".join(several) if found.low < found.high else several[0]
     return f"{told}, {NOT_FINITE}" if found.broken and found.mean == found.mean else told
 
 
 def _place(x: float, data: ChartData, view: ChartView) -> str:
-    """Text of a place: steps are whole, epochs and times have fractions."""
+    """Format an x position: steps are whole numbers, epochs and times have fractions."""
     unit = _epoch_unit(data, view)
     return whole(round(x) if unit == 1.0 and data.axis == "step" else round(x / unit, 2))

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _AVERAGES = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Weights of the past, per column of the curve, from the weakest average to the strongest."""
 _OF_KEYS = 6
-"""What a chart is drawn from, as far as only keys change it."""
+"""The first this many parts of the drawing key only change by keys."""
 
 
 class CursorMoved(Message):
-    """The cursor has moved to another step, or is gone."""
+    """The cursor moved to another step, or was removed."""
 
     def __init__(self, step: float | None) -> None:
         super().__init__()
@@ -42,28 +42,28 @@ class CursorMoved(Message):
 
 
 class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first of them
-    """The panel; its keys are methods that return what could not be done, if anything."""
+    """The panel; its keys are methods that return a sentence if something could not be done."""
 
     def __init__(self) -> None:
         super().__init__()
         self.view = ChartView()
         self.data = self._whole = ChartData(name="loss")
-        """What is drawn, and the same by step."""
+        """What is drawn, and the same data over steps."""
         self._metric = "loss"
         self._pinned = ""
-        """The metric that is drawn beside the others."""
+        """The metric drawn beside the others."""
         self._is_chosen = False
-        """Whether the user chose the metric: if not, a loss replaces it as soon as one is reported."""
+        """True if the user chose the metric; otherwise a loss replaces it as soon as one is reported."""
         self.expected = ""
         """A metric to draw as soon as it has been read."""
         self._told: float | None = None
-        """The step that the cursor was last reported to be at."""
+        """The step that the cursor was last reported at."""
         self._metrics: list[str] = []
         self._drawn: list[Row] = []
         self._drawn_key: tuple[object, ...] = ()
         self._space: Frame | None = None
         self._read: WindowRead | None = None
-        """The part of the curves that was read again, point for point."""
+        """The part of the curves that was read again at full resolution."""
         self._made: dict[str, tuple[tuple[object, ...], SeriesView]] = {}
         """By metric: the curve that was read again, and what is drawn of it."""
         self._asked: tuple[object, ...] = ()
@@ -78,7 +78,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
     @property
     def step(self) -> float | None:
-        """The measured step closest to the cursor; None without a cursor, or on an axis that does not tell steps."""
+        """The measured step closest to the cursor; None without a cursor, or on an axis that has no steps."""
         cursor, curves = self.view.cursor, self._whole.curves
         if cursor is None or not curves or self._whole.axis != "step":
             return None
@@ -118,7 +118,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self.data = moved if moved is not None else self._whole
 
     def _as_wanted(self, curve: SeriesView | None) -> SeriesView | None:
-        """The curve, with the part of it that was read again, averaged as the user wants it."""
+        """Return the curve, refined where it was read again, with the averaging that the user wants."""
         if curve is None:
             return None
         part = self._read.curves.get(curve.name) if self._read is not None else None
@@ -142,7 +142,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         self.repaint()
 
     def wanted(self) -> Window | None:
-        """What is to be read again, if anything: each window once, and again when the run has continued for a while."""
+        """What to read again, if anything: each window once, and again when the run has continued for a while."""
         space, zoomed = self._frame(), self.view.left is not None or self.view.right is not None
         if self.facts is None or space is None or not zoomed or self._whole.axis != "step":
             return None
@@ -159,7 +159,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return Window(self.facts.snapshot.run, tuple(curve.name for curve in self.data.curves), left, right)
 
     def press(self, what: str) -> str | None:
-        """Do what one of the chart's keys asks; returns a sentence if it cannot work."""
+        """Do what one of the chart's keys asks; return a sentence if it cannot."""
         self._take_facts()
         doing: dict[str, Callable[[], str | None]] = {
             "scale": self._toggle_scale,
@@ -193,7 +193,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return None
 
     def _clip(self) -> str | None:
-        """Leave outliers beyond the edge of the axis, or not."""
+        """Toggle whether outliers are left beyond the edge of the axis."""
         before, self.view = self._frame(), self.view._replace(clip=not self.view.clip)
         after = self._frame()
         if self.view.clip and (before is None or after is None or before.y == after.y):
@@ -211,7 +211,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return why_not
 
     def _smooth(self, by: int) -> str | None:
-        """Take the next stronger average, or the next weaker one."""
+        """Choose the next stronger or weaker average."""
         train = self._whole.train
         if train is None:
             return "Validation is drawn as it was measured: there is nothing to average."
@@ -223,7 +223,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return None
 
     def _toggle_axis(self) -> str | None:
-        """Take the next axis that is known: steps, epochs, time. A window on one axis means nothing on another."""
+        """Switch to the next known axis: steps, epochs, time. A window on one axis means nothing on another."""
         view = self.view._replace(by_epoch=False, by_time=False, left=None, right=None, cursor=None)
         known = [view]
         if self._whole.steps_per_epoch and self._whole.axis == "step":
@@ -232,7 +232,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
             known.append(view._replace(by_time=True))
         if len(known) == 1:
             return "Neither steps per epoch nor times are known: the axis stays."
-        # By epoch, by time; where that is known no more, by step.
+        # By epoch, then by time; if neither is known any more, by step.
         axis = (self.view.by_epoch and bool(self._whole.steps_per_epoch), self.data is not self._whole)
         now = next((place for place, one in enumerate(known) if (one.by_epoch, one.by_time) == axis), 0)
         self.view = known[(now + 1) % len(known)]
@@ -240,11 +240,11 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
     @property
     def metric(self) -> str:
-        """The metric that it draws."""
+        """The metric being drawn."""
         return self._metric
 
     def choose(self, name: str) -> None:
-        """Draw a metric, with window and cursor as they are; for one without a curve nothing changes."""
+        """Draw a metric, keeping window and cursor; nothing changes if it has no curve."""
         self._take_facts()
         drawn = validations(self.facts.snapshot).get(name, name) if self.facts is not None else name
         if drawn in self._metrics and drawn != self._metric:
@@ -271,7 +271,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return frame(self.data, self.view, *self.rows_size, bare=self.in_pixels)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """See :func:`mpstui.ui.charting.plot.draw`; until a curve has another bucket, its legend alone is new."""
+        """See :func:`mpstui.ui.charting.plot.draw`; until a curve gets another bucket, only its legend is redrawn."""
         if self.facts is None:
             return [row((" reading …", "dim"))]
         key = (
@@ -309,7 +309,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
         return (Picture(area, self._raster),) if fits else ()
 
     def _waits_for_the_line(self, key: tuple[object, ...]) -> bool:
-        """Whether a new picture must wait; never one that a key asked for."""
+        """True if a new picture must wait; never one that a key asked for."""
         return self.in_pixels and key[:_OF_KEYS] == self._drawn_key[:_OF_KEYS] and self.line_is_busy()
 
     def _draw_pixels(self) -> None:
@@ -329,7 +329,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
             self.repaint()
 
     async def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel zooms around the pointer."""
+        """Zoom around the pointer."""
         event.stop()
         await self.run_action("screen.chart('in')")
 
@@ -343,7 +343,7 @@ class LossChart(RunPanel, PixelPanel):  # Textual looks for widgets by the first
 
 
 def steps_of(timed: SeriesView, curve: SeriesView, left: float, right: float) -> tuple[float, float]:
-    """The first and the last step that a curve measured between two places on its time axis."""
+    """Return the first and last step that a curve measured between two places on its time axis."""
     moments = {moment for x, moment in zip(timed.x, timed.times, strict=True) if left <= x <= right}
     steps = [x for x, moment in zip(curve.x, curve.times, strict=True) if moment in moments]
     return min(steps, default=math.nan), max(steps, default=math.nan)

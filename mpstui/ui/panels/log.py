@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from ..messages import WindowRead
 
 _SIDEWAYS = 16
-"""Columns of one key or one turn of the wheel."""
+"""Columns per key press or turn of the wheel."""
 _CLOCK, _DATED, _WIDE = 9, 20, 100
-"""Columns of a time, and of one with its day, which stands there in windows so wide."""
+"""Columns of a time, columns of a time with its date, and the window width from which the date is shown."""
 _SLICE_SECONDS, _BREATH_SECONDS = 0.02, 0.001
 _ASKED_AGAIN_SECONDS = 4.0
-"""Between two questions for the times of a log that grows: they may come over a line."""
+"""Least seconds between two requests for the times of a growing log: they may go to another machine."""
 AskTimes = Callable[["RunSnapshot", "Window"], object]
 
 
@@ -49,23 +49,23 @@ class LogPane(WheelScrolled, RunPanel):
     """The panel; it has no document until the run has written something."""
 
     scrolls = True
-    drawn_from: tuple[str, ...] | None = ()  # but from its file: when that has grown, see `grew`
+    drawn_from: tuple[str, ...] | None = ()  # redrawn when its file has grown instead, see `grew`
 
     def __init__(self) -> None:
         super().__init__()
         self.reading: LogReading | None = None
         self.absent = "reading …"
         self.attempt = ""
-        """The attempt whose output it shows, unless that is the newest one."""
+        """The attempt whose output is shown; empty for the newest."""
         self.times: LogTimes | None = None
-        """Tells when lines were printed, if that is to be shown."""
+        """Knows when lines were printed, if that is to be shown."""
         self.unknown: Callable[[], object] = lambda: None
         """Called once it is certain that no time of the lines in view is known."""
         self._ask_times: AskTimes | None = None
         self._asked_times: tuple[Window, int, float] | None = None
-        """What was asked for last, of how many points its curve was then, and when."""
+        """The last window requested, the number of points of its curve then, and when."""
         self._measured: tuple[str, Mapping[str, SeriesView]] = "", {}
-        """Of a run, the part of a curve that tells when the steps in view were measured."""
+        """A run, and the part of a curve that tells when the steps in view were measured."""
         self.wrapped = False
         self.shift = 0
         """How many columns it is scrolled sideways."""
@@ -78,7 +78,7 @@ class LogPane(WheelScrolled, RunPanel):
         """A remark about the moment that all panels show."""
 
     def open(self, document: LogDocument | None, absent: str = "no output yet") -> None:
-        """Show another document, or none and why."""
+        """Show another document, or none, with the reason."""
         self.reading = LogReading(document) if document is not None else None
         self.shift = 0
         self.absent = absent
@@ -86,7 +86,7 @@ class LogPane(WheelScrolled, RunPanel):
         self.repaint()
 
     def grew(self) -> None:
-        """The file has changed; a view that was scrolled away stays where it is."""
+        """Redraw because the file has changed; a view that was scrolled away stays in place."""
         if self.reading is not None and self.reading.document.refresh():
             self.count()
             self.repaint()
@@ -116,15 +116,15 @@ class LogPane(WheelScrolled, RunPanel):
             self.post_message(LogMoved())
 
     def wrap(self) -> None:
-        """Break long lines, or cut them again."""
+        """Toggle wrapping of long lines."""
         self.wrapped, self.shift = not self.wrapped, 0
         self.repaint()
 
     def tell_times(self, wanted: LogTimes | None, ask: AskTimes | None = None) -> None:
-        """Show when each line was printed, as far as that is known; None: no more.
+        """Show when each line was printed, as far as known; None: no longer.
 
         Args:
-            ask: has a part of a run's curve read point for point, which comes as a ``WindowRead``.
+            ask: has part of a run's curve read point by point, which arrives as a ``WindowRead``.
         """
         self.unknown = lambda: None
         self.times, self._ask_times, self._asked_times = wanted, ask, None
@@ -132,12 +132,12 @@ class LogPane(WheelScrolled, RunPanel):
 
     @property
     def known_times(self) -> int:
-        """For how many lines in view the time is known."""
+        """The number of lines in view whose time is known."""
         return sum(bool(self._time_of(line)) for line in self.reading.lines(self.page)) if self.reading else 0
 
     @property
     def asks_for_times(self) -> bool:
-        """Whether more of them may be known in a moment."""
+        """True if more times may be known in a moment."""
         if self.reading is not None:
             self.ask_for_times(self.reading.lines(self.page))
         return self._asked_times is not None
@@ -157,14 +157,14 @@ class LogPane(WheelScrolled, RunPanel):
 
     @property
     def _curves(self) -> list[SeriesView]:
-        """The curves that tell when steps were measured, the most exact first."""
+        """The curves that tell when steps were measured, the most precise first."""
         if self.facts is None:
             return []
         run, parts = self._measured
         return [*(parts.values() if run == self.facts.snapshot.run else ()), *self.facts.snapshot.series.values()]
 
     def ask_for_times(self, lines: Sequence[LogLine]) -> None:
-        """Have the steps of these lines looked up if the curves at hand do not have a point for each."""
+        """Have the steps of these lines looked up if the curves at hand lack a point for some."""
         if self.times is None or self._ask_times is None or self.facts is None:
             return
         missing, snapshot = self.times.untold(lines, self._curves), self.facts.snapshot
@@ -187,7 +187,7 @@ class LogPane(WheelScrolled, RunPanel):
         self._ask_times(snapshot, window)
 
     def on_window_read(self, found: WindowRead) -> None:
-        """Show the times of the lines in view by what was read."""
+        """Show the times of the lines in view from what was read."""
         self._measured = found.window.run, found.curves
         if not self.known_times:
             self.unknown()
@@ -199,11 +199,11 @@ class LogPane(WheelScrolled, RunPanel):
         return f"{stamp.day:.10} {stamp.clock:>8}".strip() if stamp is not None else ""
 
     def follow_search(self, found: bool | None, done: Callable[[bool], object]) -> None:
-        """Report the result of a search; one that is not done yet continues in slices, between keys and frames.
+        """Report the result of a search; an unfinished one continues in slices, between keys and frames.
 
         Args:
             found: what `LogReading.find` returned.
-            done: gets whether anything was found, now or later; never where the search was stopped.
+            done: called with whether anything was found, now or later; not called if the search is stopped.
         """
         reading = self.reading
         if found is not None or reading is None:
@@ -230,7 +230,7 @@ class LogPane(WheelScrolled, RunPanel):
         return there
 
     def to_line(self, number: int) -> bool:
-        """Show a line by its number; False when it is not there."""
+        """Show a line by its number; return False if it does not exist."""
         shown = self.reading is not None and self.reading.to_line(number, self.page)
         self.repaint()
         return shown
@@ -261,7 +261,7 @@ class LogPane(WheelScrolled, RunPanel):
         return tuple(Span(part if place == 0 else f" · {part}", "dim") for place, part in enumerate(parts))
 
     def make_room(self, lines: int) -> None:
-        """Draw the newest lines above what covers this many of the window's, without the footer."""
+        """Draw the newest lines above the covered area: this many lines of the window, not counting the footer."""
         covered = max(0, self.region.bottom - (self.screen.size.height - 1 - lines)) if lines else 0
         if covered != self._covered:
             self._covered = covered
@@ -293,12 +293,12 @@ class LogPane(WheelScrolled, RunPanel):
         ]
 
     def _line_at(self, y: int) -> int | None:
-        """The offset of the line in a row of the panel."""
+        """Return the offset of the line in a row of the panel."""
         place = y - (1 if self.titled else 0)
         return self._offsets[place] if 0 <= place < len(self._offsets) else None
 
     def on_mouse_down(self, event: MouseDown) -> None:
-        """Note that a selection may begin here; a mere click leaves the present one."""
+        """Note that a selection may begin here; a mere click keeps the current one."""
         self._pressed = self._line_at(event.y)
         if self.reading is not None:
             self.reading.selection = None

@@ -1,6 +1,6 @@
 """Memory: how far the run is from its limit, and every amount that decides this, over one time axis.
 
-If there are few lines, those that matter most stay; if there are many, the curves grow taller.
+If there are few lines, the most important stay; if there are many, the curves grow taller.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LABEL, _VALUE = 10, 9
 _START = 1 + _LABEL + _VALUE + 1
 _SHORT_NOTE, _WHOLE_NOTE = 9, 18
 _WHOLE_NOTE_FROM = 64
-"""From this width on, a curve has its whole note beside it."""
+"""From this width on, the whole note is shown beside a curve."""
 _FEWEST_CELLS = 6
 _TALLEST, _WHOLE_WINDOW_SHARE = 4, 5
-"""Lines of a curve at most: of a panel that has the whole of a high window, this share."""
+"""Most lines of a curve: the first or, if more, the panel's height divided by the second."""
 _MODEST_LINES, _MOST_LINES = 14, 36
 _CEILING = "┈"
 """Marks the limit above a tall strip that does not reach it."""
@@ -37,7 +37,7 @@ _WINDOWS = (
 
 
 class MemoryPanel(RunPanel):
-    """How near it is to a limit of memory, the amounts that decide this, and their course."""
+    """How close the run is to a memory limit, the amounts that decide this, and their history."""
 
     drawn_from = (
         *(f"snapshot.{name}" for name in ("state", "pid", "numbers.memory", "numbers.device")),
@@ -75,7 +75,7 @@ class MemoryPanel(RunPanel):
 
 
 def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = None) -> list[Row]:
-    """All that is known, the verdict first; what is unknown is n/a with a reason. ``axis``: that of earlier facts."""
+    """Return all that is known, the verdict first; unknown amounts are n/a with a reason. ``axis``: an earlier one."""
     axis, active = axis or Axis(course_of(facts), width), facts.snapshot.state.active
     found = facts.telemetry.headroom if facts.telemetry else None
     lines: list[tuple[int, Row | Amount]] = [(0, row(*clip((Span(" "), *verdict(facts)), width)))]
@@ -106,7 +106,7 @@ def memory_rows(facts: RunFacts, width: int, height: int, axis: Axis | None = No
 
 
 def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
-    """Every amount at the moment that the panels show, if it was sampled within a minute of that."""
+    """Return every amount at the moment that the panels show, if there is a sample within a minute of it."""
     heading, time = at_moment(facts), facts.moment.time if facts.moment is not None else None
     near = min(course, key=lambda point: abs(point.time - time), default=None) if time is not None else None
     if near is None or time is None or abs(near.time - time) > _MINUTE:
@@ -121,7 +121,7 @@ def memory_then(facts: RunFacts, course: Sequence[MemoryPoint]) -> list[Row]:
 
 
 def not_measured(amounts: Iterable[Amount], width: int) -> list[Row]:
-    """All that is unknown together: ``n/a  device, cache: this program does not report it · energy: ...``."""
+    """Return all unknown amounts together: ``n/a  device, cache: this program does not report it · energy: ...``."""
     names: dict[str, list[str]] = {}
     for amount in amounts:
         names.setdefault("".join(span.text for span in amount.said()), []).append(amount.label)
@@ -133,12 +133,12 @@ def not_measured(amounts: Iterable[Amount], width: int) -> list[Row]:
 
 
 def course_of(facts: RunFacts) -> Sequence[MemoryPoint]:
-    """Its recorded memory, the oldest first."""
+    """Return its recorded memory, oldest first."""
     return facts.telemetry.memory if facts.telemetry else ()
 
 
 class Axis:
-    """The one time axis of all curves. It remembers what it drew: the past changes less often than the present."""
+    """The time axis shared by all curves. It keeps what it drew: the past changes less often than the present."""
 
     def __init__(self, course: Sequence[MemoryPoint], width: int) -> None:
         self.course, self.width = course, width
@@ -146,7 +146,7 @@ class Axis:
         self.cells = width - _START - self.note
         self.span = window_seconds(course[-1].time - course[0].time) if course else 0
         self.fills = _MODEST_LINES, _MOST_LINES
-        """Lines, title included, that hold everything, and lines with the curves as tall as they can be."""
+        """Lines, title included, that show everything, and lines with the curves at full height."""
         self.known = len(course) > 1 and self.cells >= _FEWEST_CELLS
         self._drawn: dict[tuple[object, ...], list[tuple[Span, ...]]] = {}
 
@@ -157,7 +157,7 @@ class Axis:
         return self.known and any(amount.at(point) is not None for point in self.course)
 
     def rows_of(self, amount: Amount, lines: int) -> list[Row]:
-        """An amount and its curve of this many lines; if there is no curve, the words about it."""
+        """Return an amount with its curve in this many lines; without a curve, the text about it."""
         unknown = amount.value == shown.UNKNOWN
         value = Span(fit(amount.value, _VALUE, "right"), "faint" if unknown else "")
         start = (Span(" "), Span(fit(amount.label, _LABEL), "dim"), value, Span(" "))
@@ -178,7 +178,7 @@ class Axis:
         return self._drawn[key]
 
     def row(self, *, ended: bool) -> Row:
-        """The axis itself; for a run that has ended, its right end is not now."""
+        """Return the axis itself; for a run that has ended, its right end is not now."""
         back = window_label(self.span)
         left, right = (f"└ -{back}", "end ┘") if ended else (f"└ {back} ago", "now ┘")
         between = self.cells - len(left) - len(right)
@@ -187,7 +187,7 @@ class Axis:
 
 
 def window_seconds(age_seconds: float) -> int:
-    """The round span of time that holds ``age_seconds``."""
+    """Return the round time span, in seconds, that holds ``age_seconds``."""
     return next((window for window in _WINDOWS if window >= age_seconds), _WINDOWS[-1])
 
 
@@ -201,9 +201,9 @@ def window_label(seconds: float) -> str:
 def binned(
     points: Iterable[tuple[float, float | None]], now: float, span_seconds: float, width: int
 ) -> list[float | None]:
-    """The highest known value in each of ``width`` equal spans of time, of which the last holds ``now``.
+    """Return the highest known value in each of ``width`` equal time spans, of which the last holds ``now``.
 
-    It is peaks that kill a run. The borders of the spans stay while time passes, so that a new point changes one cell.
+    It is peaks that kill a run. The borders of the spans stay fixed over time, so that a new point changes one cell.
     """
     cells: list[float | None] = [None] * max(0, width)
     if not cells:
@@ -221,7 +221,7 @@ def binned(
 def strip(
     values: Sequence[float | None], top: float, lines: int, role_of: Callable[[float], str]
 ) -> list[tuple[Span, ...]]:
-    """A filled curve of blocks in ``lines`` rows, full at ``top``; ``role_of`` colours a column by its value."""
+    """Return a filled block curve in ``lines`` rows, full at ``top``; ``role_of`` colours a column by its value."""
     drawn: list[tuple[Span, ...]] = []
     for below in range(lines - 1, -1, -1):
         spans: list[Span] = []
@@ -239,7 +239,7 @@ def strip(
 
 
 def _cell(share: float, lines: int, below: int) -> str:
-    """The part of a column in the line with ``below`` others under it; in the lowest, a known value is never blank."""
+    """The part of a column in the line ``below`` lines from the bottom; in the lowest, a known value is never blank."""
     if share >= 1:
         return BLOCKS[-1]
     eighths = round(max(0.0, share) * (8 * (lines - 1) + LEVELS)) - below * 8

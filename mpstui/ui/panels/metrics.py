@@ -1,4 +1,4 @@
-"""Every metric of a run: its newest and best value, where that was, its course. The cursor chooses what is charted."""
+"""Every metric of a run: newest and best value, the step of the best, its trend. The cursor chooses what is charted."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _LEAST_CELLS, _LONGEST_STEP = (7, 8, 7, 7), 9
 _SHORT_AXES = {"sample": "smp", "optimizer step": "update", "printed step": "printed"}
 _NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _FAIR_TREND, _LONGEST_TREND = 46, 10, 30, 6, 20, 40
 _SHORT_TREND = 4
-"""Where a course that is no longer leaves room for every name: of names that lack a letter or two."""
+"""The trend may shrink to this width if every name then fits whole that would otherwise lose a letter or two."""
 
 
 class MetricChosen(Message):
     """A row of the table was chosen."""
 
     def __init__(self, name: str, *, enlarge: bool = False) -> None:
-        """``enlarge``: the chart is to replace the table, if they share a place."""
+        """``enlarge``: the chart should replace the table, if they share a place."""
         super().__init__()
         self.name = name
         self.enlarge = enlarge
@@ -46,7 +46,7 @@ class MetricTable(WheelScrolled, RunPanel):
     def __init__(self) -> None:
         super().__init__()
         self.pattern = ""
-        """Only metrics whose names match it are shown."""
+        """Only metrics whose names match this are shown."""
         self._name = ""
         self._opened: frozenset[str] = frozenset()
         self._metrics: list[Metric] = []
@@ -61,7 +61,7 @@ class MetricTable(WheelScrolled, RunPanel):
     # -- what it shows
 
     def repaint(self) -> None:
-        """Make the entries before the title is drawn, which says how many do not fit."""
+        """Make the entries before the title is drawn, as it says how many do not fit."""
         self._take(*self.rows_size)
         super().repaint()
 
@@ -80,7 +80,7 @@ class MetricTable(WheelScrolled, RunPanel):
         self._top = max(0, min(max(self._top, self._cursor - page + 1), self._cursor, len(self._entries) - page))
 
     def _page(self, width: int, height: int) -> int:
-        """The entries that have room, in as many blocks as fit side by side if one is too short."""
+        """How many entries have room, in as many blocks side by side as fit if one is too short."""
         lines = max(1, height - 1)
         self._blocks = max(1, min(width // _NARROWEST, ceil(len(self._metrics) / lines)))
         return self._blocks * lines
@@ -137,7 +137,7 @@ class MetricTable(WheelScrolled, RunPanel):
         self.scroll_rows(direction * len(self._entries))
 
     def select(self, name: str) -> None:
-        """Put the cursor on a metric or, if it is in a closed fold, on the fold."""
+        """Put the cursor on a metric or, if that is in a closed fold, on the fold."""
         aliased = (one.name for one in self._metrics if name in (one.name, *one.also))
         self._name = next(aliased, name)
         folds = (one.beginning for one in self._entries if isinstance(one, Fold) and not one.is_open)
@@ -156,7 +156,7 @@ class MetricTable(WheelScrolled, RunPanel):
             self.post_message(MetricChosen(entry.name, enlarge=True))
 
     def filter(self, pattern: str) -> str | None:
-        """Show only what matches; returns a sentence if that is impossible."""
+        """Show only metrics that match; return a sentence if the pattern is invalid."""
         try:
             found = metrics_of(self.facts.snapshot, pattern) if self.facts is not None else []
         except PatternMistake as mistake:
@@ -168,7 +168,7 @@ class MetricTable(WheelScrolled, RunPanel):
         return None
 
     def on_click(self, event: Click) -> None:
-        """Choose the row under the mouse; if it is chosen already, enter it."""
+        """Choose the row under the mouse; if already chosen, enter it."""
         width, height = self.rows_size
         line = event.y - (1 if self.titled else 0) - 1
         place = self._top + line + event.x * self._blocks // max(1, width) * (height - 1)
@@ -180,7 +180,7 @@ class MetricTable(WheelScrolled, RunPanel):
 
 
 def metric_rows(facts: RunFacts, width: int, height: int) -> list[Row]:
-    """The table without a cursor, in at most this many lines; empty if nothing was measured."""
+    """Return the table without a cursor, in at most ``height`` lines; empty if nothing was measured."""
     entries = arranged(metrics_of(facts.snapshot, ""), max(1, height - 1), frozenset())[: max(0, height - 1)]
     table = _Table(width, facts, {}, entries)
     return [table.heading, *(table.row(entry, here=False) for entry in entries)] if entries else []
@@ -195,7 +195,7 @@ def _joined(parts: list[Row]) -> list[Span]:
 
 
 class _Table:
-    """The columns of the table at one width; if there is no room, the course goes first, then the step of the best."""
+    """The columns of the table at one width; in little room, the trend is dropped first, then the step of the best."""
 
     def __init__(self, width: int, facts: RunFacts, known: dict[str, _Cells], entries: Sequence[Entry]) -> None:
         by = facts.snapshot.numbers.told_by
@@ -229,7 +229,7 @@ class _Table:
     def _named(self, entry: Entry) -> str:
         if isinstance(entry, Fold):
             return f"{clean(entry.beginning, 60)}*"
-        by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # whose word it is, of several
+        by = f" · {self._by[entry.name]}" if entry.name in self._by else ""  # who reported it, if several did
         also = f" = {clean(entry.otherwise, 60)}" if entry.otherwise else ""
         return clean(entry.name, 60) + by + also
 
@@ -260,7 +260,7 @@ class _Cells:
     view: SeriesView | None
     value: float | None
     texts: tuple[str, str, str, str]
-    """The newest value, the best one, and where that was: in short, and with the full name of what is counted."""
+    """The newest value, the best one, and where that was: in short, and with the full name of the axis."""
     width: int = 0
     trend: str = ""
 
@@ -286,7 +286,7 @@ def _cells_at(metric: Metric, step: float) -> _Cells:
 
 
 def _step(at: float | None, axis: str) -> tuple[str, str]:
-    """The step as a number if it has room; anything but a step names its unit, in short and in full."""
+    """Return the step as a number, shortened if too long; other axes name their unit, in short and in full."""
     if at is None:
         return shown.UNKNOWN, shown.UNKNOWN
     if axis != "step":

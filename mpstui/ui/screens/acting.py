@@ -1,4 +1,4 @@
-"""What every screen with runs in view can do: the action keys, their questions and refusals."""
+"""What every screen that shows runs can do: the action keys, their questions and refusals."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ if TYPE_CHECKING:
 
 
 _HELD = ("stop", "restart")
-"""Requests that can be undone for a moment if no question was asked; a kill is meant at once."""
+"""Requests that can be undone for a moment if no question was asked; a kill is carried out at once."""
 
 
 class ActingScreen(PictureScreen):
-    """A screen that shows runs and acts on the one that is selected, or on all that are marked."""
+    """A screen that shows runs and acts on the selected one, or on all marked ones."""
 
     no_run = "no run is selected: press n to launch one"
-    """What to say if a key acts on a run and there is none."""
+    """Message for a key that acts on a run while there is none."""
 
     def __init__(self, context: Context, place: str = ANY_RUN) -> None:
         super().__init__()
         self.context = context
         self.place = place
-        """What this screen is about, for its toasts: the id of a run, or ``ANY_RUN``."""
+        """What this screen is about, used for its toasts: a run id, or ``ANY_RUN``."""
         self._pressed_early: tuple[str, Callable[[], None]] | None = None
-        """A run whose key was pressed before it was read, and what the key does."""
-        self._refill: Callable[[], None] = lambda: None  # has an open palette say what is known by now
+        """The run whose key was pressed before it was read, and what the key does."""
+        self._refill: Callable[[], None] = lambda: None  # makes an open palette show what is known by now
 
     @property
     def can_draw(self) -> bool:
-        """Whether the panels exist: not before they are mounted, and not while they are being removed."""
-        # `display` is false as soon as a widget is on its way out.
+        """True if the panels exist: they are mounted, and not being removed."""
+        # `display` turns false as soon as removal of a widget begins.
         return self.is_mounted and self.is_attached and self.display
 
     @property
     def is_current(self) -> bool:
-        """Whether anything of this screen can be seen.
+        """True if any part of this screen is visible.
 
-        Textual always includes the screen below the topmost one. If a region of it was dirty when it was covered, the
-        whole topmost screen would be painted again for ever (15 times a second, 20 kB each).
+        Textual always includes the screen below the topmost one. If one of its regions was dirty when it was covered,
+        the whole topmost screen would be repainted for ever (15 times a second, 20 kB each).
         """
         return super().is_current and (self.app.screen is self or self.app.screen.is_modal)
 
@@ -70,12 +70,12 @@ class ActingScreen(PictureScreen):
 
     @property
     def targets(self) -> Sequence[RunSnapshot]:
-        """All runs that the action keys act on: the one in view, or all marked ones."""
+        """All runs that the action keys act on: the one in view, or all that are marked."""
         return () if self.acting_on is None else (self.acting_on,)
 
     @property
     def beside(self) -> Sequence[str]:
-        """What a question about several runs should add."""
+        """Sentences to add to a question about several runs."""
         return ()
 
     @property
@@ -89,17 +89,17 @@ class ActingScreen(PictureScreen):
         self.context.focus()
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw new snapshots."""
+        """Draw the new snapshots."""
         raise NotImplementedError
 
     def show_system(self, message: SystemReady) -> None:
-        """Draw the machine, where this screen shows it."""
+        """Draw the machine, if this screen shows it."""
 
     def show_ghost(self, message: GhostReady) -> None:
-        """Draw the best earlier run, where this screen shows it."""
+        """Draw the best earlier run, if this screen shows it."""
 
     def show_log(self, run: str) -> None:
-        """Draw the new end of a run's log, where this screen shows it."""
+        """Draw the new end of a run's log, if this screen shows it."""
 
     def show_answer(self, message: RequestAnswered) -> None:
         """Show the result of a request, if this screen has a place for it."""
@@ -107,7 +107,7 @@ class ActingScreen(PictureScreen):
     # -- keys that act on a run
 
     def usable(self, key: Key) -> bool:
-        """Whether a key of the footer can work now and would change something."""
+        """True if a key of the footer can work now and would change something."""
         if key.acts is None:
             return True
         if len(self.targets) > 1:
@@ -122,7 +122,7 @@ class ActingScreen(PictureScreen):
         return key.acts.id != "fix" or not self._why_no_fix(snapshot)
 
     def key_labels(self) -> dict[str, str]:
-        """Names in the footer that depend on the run."""
+        """Return the key names in the footer that depend on the run."""
         snapshot = next(iter(self.targets), None)
         toggles = [action for action in ACTIONS if action.when_frozen]
         if snapshot is None:
@@ -132,9 +132,9 @@ class ActingScreen(PictureScreen):
         return {f"act('{one.id}')": meant(snapshot, one).name for one in toggles} | proven
 
     def able(self, action: Action, again: Callable[[], None]) -> RunSnapshot | None:
-        """The run to act on, if the action can work for it; otherwise says why it cannot.
+        """Return the run to act on if the action is possible; otherwise say why it is not.
 
-        The worker that reads runs finds that out: a key that was faster is pressed ``again`` once it has.
+        Only the worker that reads runs can tell. A key pressed before it has is pressed ``again`` once it has.
         """
         snapshot = next(iter(self.targets), None)
         if snapshot is None:
@@ -163,7 +163,7 @@ class ActingScreen(PictureScreen):
                 again()
 
     def why_not(self, key: Key) -> str:
-        """Why a key cannot work now; empty if it can."""
+        """Return why a key cannot work now, or an empty string."""
         action, snapshot = key.acts, self.acting_on
         if action is None:
             return ""
@@ -175,7 +175,7 @@ class ActingScreen(PictureScreen):
         return self._why_no_fix(snapshot) if action.id == "fix" else ""
 
     def places(self) -> Iterable[Entry]:
-        """What the palette offers on this screen."""
+        """Return what the palette offers on this screen."""
         return ()
 
     def action_palette(self) -> None:
@@ -193,11 +193,11 @@ class ActingScreen(PictureScreen):
 
     @property
     def metric_in_view(self) -> str:
-        """The metric whose value and chart are meant if none is named."""
+        """The metric to use if none is named."""
         return "loss"
 
     def action_copy(self) -> None:
-        """Offer what can be copied of the run, or written to a file."""
+        """Offer what can be copied from the run, or written to a file."""
         from .copying import entries as copies
 
         if (run := self.acting_on) is None:
@@ -206,13 +206,13 @@ class ActingScreen(PictureScreen):
         self.choose_copy(lambda: copies(self, self.acting_on or run, self.metric_in_view))
 
     def choose_copy(self, known: Callable[[], Iterable[Entry]]) -> None:
-        """Let the user choose one of these."""
+        """Let the user choose one of these entries."""
         from .palette import open_palette
 
         self._refill = open_palette(self, known, "what to copy, or to write to a file")
 
     async def action_act(self, name: str) -> None:
-        """Refuse with the reason, ask, or send the request of an action."""
+        """Carry out an action: refuse with the reason, ask, or send the request."""
         hurried = await self.context.hurried()
         self._act(name, hurried=hurried)
 
@@ -240,7 +240,7 @@ class ActingScreen(PictureScreen):
 
     @on(RunsLookedInto)
     def _ask_for_several(self, message: RunsLookedInto) -> None:
-        """Ask one question for all runs that can do it; always before trainings end, and for keys that were pasted."""
+        """Ask one question for all runs that can do it; always if trainings would end, and if the key was pasted."""
         from .dialogs import MOST_NAMED, question_for_several
 
         action, send = message.action, self.context.services.actions.send
@@ -259,7 +259,7 @@ class ActingScreen(PictureScreen):
         self.confirm(asked, lambda: self.context.requests.ask_all(action.name, each))
 
     def named(self, snapshot: RunSnapshot) -> RunSnapshot:
-        """The run as a question names it: if others share its name, with what distinguishes it."""
+        """Return the run as a question names it: if others share its name, with what distinguishes it."""
         known = self.context.state.snapshots or ()
         if all(one.run == snapshot.run or one.name != snapshot.name for one in known):
             return snapshot
@@ -268,7 +268,7 @@ class ActingScreen(PictureScreen):
         return replace(snapshot, name=full_name(snapshot, known))
 
     def confirm(self, asked: Question | None, go: Callable[[], None]) -> None:
-        """Go ahead; if there is a question, only after a yes."""
+        """Go ahead, after a yes if there is a question."""
         if asked is None:
             go()
             return
@@ -282,9 +282,9 @@ class ActingScreen(PictureScreen):
             self.context.launch(snapshot, None)
 
     def action_fix(self) -> None:
-        """Open the launch form with the diagnosis's remedy filled in; if that can do harm, ask first.
+        """Open the launch form with the diagnosis's remedy filled in; if it could do harm, ask first.
 
-        What a rehearsal has proven to work is started for real at once.
+        What a rehearsal has proven to work is started for real right away.
         """
         snapshot = self.able(BY_ID["fix"], self.action_fix)
         if snapshot is None:
@@ -309,7 +309,7 @@ class ActingScreen(PictureScreen):
         self.confirm(asked, lambda: self.context.launch(snapshot, cure))
 
     def _why_no_fix(self, snapshot: RunSnapshot) -> str:
-        """Why there is no remedy to apply, as far as is known by now; empty if there is one."""
+        """Return why there is no remedy to apply, as far as is known yet, or an empty string."""
         if not failed_or_stuck(snapshot):
             return "it has not failed"
         if (found := self.context.state.known_findings(snapshot)) is None:
@@ -322,7 +322,7 @@ class ActingScreen(PictureScreen):
         return "" if cure.works else cure.sentence
 
     def action_info(self) -> None:
-        """Read what is known of the run besides its numbers, then show it."""
+        """Read what is known about the run besides its numbers, then show it."""
         snapshot = self.acting_on
         if snapshot is None:
             self.context.say(self.no_run)
@@ -388,11 +388,11 @@ class ActingScreen(PictureScreen):
 
 
 def meant(snapshot: RunSnapshot, action: Action) -> Action:
-    """The action that a key stands for on this run: one key both pauses and continues."""
+    """Return the action that a key stands for on this run: one key both pauses and continues."""
     return BY_ID[action.when_frozen] if action.when_frozen and snapshot.is_frozen else action
 
 
 def _refusal(snapshot: RunSnapshot, action: Action) -> str:
-    """Why not, for the footer only: for a run that is not read closely, as far as its state tells."""
+    """The reason for the footer; for a run that is not read closely, as far as its state tells."""
     found = snapshot.available.get(action.id)
     return action.refusal(snapshot, RunFacts()) if found is None else "" if found.ok else found.why

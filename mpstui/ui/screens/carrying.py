@@ -1,4 +1,4 @@
-"""Moving a run to another machine: choosing it, asking what may travel, doing it; and what a launch sends there."""
+"""Moving a run to another machine: choose it, ask what may be sent, do it; and sending what a launch needs there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LOOK_SECONDS = 0.25
 
 
 class Words(NamedTuple):
-    """What is said of something that is carried."""
+    """The texts about something that is being sent."""
 
     title: str
     leaving: str
@@ -39,11 +39,11 @@ class Words(NamedTuple):
     called_off: str
     """What happens to it if it is cancelled, and if the screen is left."""
     decided: str
-    """What happens to it if the screen is left once it cannot be cancelled any more."""
+    """What happens to it if the screen is left once it can no longer be cancelled."""
 
 
 class Carriage:
-    """A move that is being carried out, or a launch whose checkpoint or code is sent."""
+    """A move in progress, or a launch whose checkpoint or code is being sent."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class Carriage:
         """``work`` does it, and reports its progress."""
         self._work, self._cancel, self._close, self.words = work, cancel, close, words
         self.now = Progress("it begins")
-        """How far it is."""
+        """Its progress."""
         self.over = self._is_cancelled = False
 
     def carry_out(self) -> Launched | Toast:
-        """Do it; for a worker."""
+        """Do it; call from a worker."""
         try:
             return self._work(self._hear)
         except Cancelled as cancelled:
@@ -78,12 +78,12 @@ class Carriage:
 
     @property
     def before_leaving(self) -> Question:
-        """What leaving the screen would do to it."""
+        """Return the question that says what leaving the screen would do to it."""
         after = f"It ends: {self.words.called_off}." if self.now.can_cancel else self.words.decided
         return Question(self.words.leaving, (after,), "leave")
 
     def lines(self, width: int) -> list[Row]:
-        """How far it is, and what can be done."""
+        """Return its progress, and what can be done."""
         now = self.now
         share = shown.ratio(now.done_bytes, now.total_bytes) if now.total_bytes else None
         drawn = row(*bar(share, width - _SHARE), (fit(shown.percent(share), _SHARE, "right"), "")) if share else EMPTY
@@ -111,7 +111,7 @@ class CarriageSheet(LinePanel):
 
 
 class Carrying(ModalScreen[None]):
-    """Shows the progress of a move; closes with it, or when the user leaves it to itself."""
+    """Shows the progress of a move; closes when that ends, or when the user leaves it running."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [("c", "cancel"), ("escape,q,M", "dismiss")]  # noqa: RUF012 - Textual's name and kind
@@ -131,7 +131,7 @@ class Carrying(ModalScreen[None]):
 
     def _look(self) -> None:
         if self._carriage.over:
-            if self.is_current:  # what was launched may be shown already
+            if self.is_current:  # what was launched may already be shown
                 self.dismiss()
         else:
             self.query_one(CarriageSheet).repaint()
@@ -143,7 +143,7 @@ class Carrying(ModalScreen[None]):
 
 
 def choose(screen: ActingScreen, snapshot: RunSnapshot) -> None:
-    """Ask which machine, then have both examined; if a run is being moved already, show its progress."""
+    """Ask for the machine, then have both examined; if a run is being moved already, show its progress."""
     carriage = screen.context.state.carriage
     if isinstance(carriage, Carriage) and not carriage.over:
         screen.app.push_screen(Carrying(carriage))
@@ -186,7 +186,7 @@ def _examine(screen: ActingScreen, snapshot: RunSnapshot, to: str) -> None:
 
 
 def ask(screen: ActingScreen, message: MoveExamined) -> None:
-    """Ask one question that lists what travels; the answer moves the run, or lets go of both machines."""
+    """Ask one question that lists what is sent; the answer moves the run, or releases both machines."""
     planned, mover, to = message.planned, message.mover, message.to
 
     def let_go() -> Toast:
@@ -219,7 +219,7 @@ def ask(screen: ActingScreen, message: MoveExamined) -> None:
 
 
 def send(context: Context, app: App[Any], draft: Any, values: Mapping[str, str], runs: int, to: str) -> None:
-    """Launch on another machine what has to be sent there first, and show the progress."""
+    """Send what a launch on another machine needs, launch it there, and show the progress."""
     there = clean(to, 60)
     words = Words(
         f"Sending a launch to {there}",

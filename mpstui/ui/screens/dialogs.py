@@ -1,4 +1,4 @@
-"""Small screens over another one: a question, a line to type, pages of text."""
+"""Small screens over another one: a question, an input line, pages of text."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _WIDTH = 64
 _ANSWER_ROLE = "key strong"
 _MOST_LINES = 12
-"""Of a sentence in a question."""
+"""Most lines of a sentence in a question."""
 MOST_NAMED = 8
-"""Runs that a question about several names."""
+"""How many runs a question about several lists by name."""
 
 
 class Sheet(WheelScrolled, LinePanel):
@@ -43,7 +43,7 @@ class Sheet(WheelScrolled, LinePanel):
 
     @classmethod
     def fitting(cls, lines: list[Row], width: int, most_height: int) -> Sheet:
-        """A sheet in its frame, as high as its lines if the screen is."""
+        """Return a sheet in its frame, as high as its lines if the screen allows."""
         sheet = cls(lines)
         sheet.styles.width = width
         sheet.styles.height = min(len(lines) + 2, most_height)
@@ -59,7 +59,7 @@ class Sheet(WheelScrolled, LinePanel):
         return [*shown[:-1], row(("↓ more", "key"))] if more else shown
 
     def line_at(self, event: Click) -> Row:
-        """The text at the place of a click."""
+        """Return the row at the place of a click."""
         place = event.screen_y - self.content_region.y
         shown = self.rows(*self.content_size)
         return shown[place] if 0 <= place < len(shown) else EMPTY
@@ -84,7 +84,7 @@ class Confirm(ModalScreen[Answer]):
         super().__init__()
         self._asked = asked
         self.asked_at = math.inf
-        """When it became readable: letters typed before that are no answer."""
+        """When it became readable: letters typed before that are not an answer."""
 
     def on_mount(self) -> None:
         self.asked_at = time.monotonic()
@@ -100,7 +100,7 @@ class Confirm(ModalScreen[Answer]):
         yield Sheet.fitting(lines, width, self.app.size.height)
 
     def _body(self, width: int, height: int) -> list[Row]:
-        """What is asked about, uncut as long as the keys stay in view: a remedy cut short is of no use."""
+        """What is asked about, uncut as long as the keys stay in view: a truncated remedy is useless."""
         for most in (_MOST_LINES, 4):
             body = [row(line) for text in self._asked.lines for line in wrap(clean(text), width, most)]
             if len(body) <= height:
@@ -111,7 +111,7 @@ class Confirm(ModalScreen[Answer]):
         self.query_one(Sheet).scroll_rows(by)
 
     def on_click(self, event: Click) -> None:
-        """A click on a key is that answer."""
+        """Answer with the clicked key."""
         named = self.query_one(Sheet).line_at(event).spans[:1]
         if named and named[0].role == _ANSWER_ROLE:
             self.app.simulate_key("escape" if named[0].text == "esc" else named[0].text)
@@ -122,7 +122,7 @@ class Confirm(ModalScreen[Answer]):
 
 
 def removal_question(found: Removable, now: float) -> Question:
-    """What removing a run would delete."""
+    """Return the question that says what removing a run would delete."""
     records, size = shown.size(found.size_bytes - found.checkpoint_bytes), shown.size(found.checkpoint_bytes)
     files = f"{found.checkpoints} checkpoint{'' if found.checkpoints == 1 else 's'}"
     lines = (
@@ -136,7 +136,7 @@ def removal_question(found: Removable, now: float) -> Question:
 
 
 def removal_of_several(found: Sequence[Removable], refused: Sequence[str]) -> Question:
-    """What removing the marked runs would delete."""
+    """Return the question that says what removing the marked runs would delete."""
     whole, saved = sum(one.size_bytes for one in found), sum(one.checkpoint_bytes for one in found)
     named = _first([f"{clean(one.name, 60)}  {shown.size(one.size_bytes)}" for one in found])
     lines = (*named, f"{shown.size(saved)} of it are checkpoints." if saved else "They have no checkpoints.", *refused)
@@ -145,7 +145,7 @@ def removal_of_several(found: Sequence[Removable], refused: Sequence[str]) -> Qu
 
 
 def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: Sequence[str]) -> Question:
-    """The question before an action on the marked runs: which they are, and what work is in no checkpoint."""
+    """Return the question before an action on the marked runs: their names, and the work that no checkpoint holds."""
     stakes = [at_stake(one, at_once=action.id == "kill") for one in runs]
     lost = [f"  {shown.duration(one.seconds)} of work is in no checkpoint" if one else "" for one in stakes]
     lines = _first([f"{clean(run.name, 60)}{price}" for run, price in zip(runs, lost, strict=True)])
@@ -157,7 +157,7 @@ def question_for_several(action: Action, runs: Sequence[RunSnapshot], refused: S
 
 
 def question_of_launch(preview: Preview, known: Expected | None) -> Question:
-    """The question before several runs are started at once, or code is sent to another machine."""
+    """Return the question before several runs are started at once, or code is sent to another machine."""
     from ...core.runs.expected import expected_sentence
 
     names, sent = preview.runs, preview.travels if preview.sends else ()
@@ -180,13 +180,13 @@ def _runs(count: int) -> str:
 
 
 class Prompt(ModalScreen[str | None]):
-    """One line to type."""
+    """An input line."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [("escape", "leave")]  # noqa: RUF012 - Textual's name and kind
 
     def __init__(self, title: str, value: str = "", *, goes_on: bool = False) -> None:
-        """``goes_on``: what is typed is added to the value; otherwise it replaces it."""
+        """``goes_on``: typing appends to the value; otherwise it replaces it."""
         super().__init__()
         self._title, self._value, self._goes_on = title, value, goes_on
 
@@ -200,14 +200,14 @@ class Prompt(ModalScreen[str | None]):
     def on_mount(self) -> None:
         field = self.query_one(TextField)
         field.entered = self.dismiss
-        self.set_focus(field)  # before any key, which may have come with the one that opened this
+        self.set_focus(field)  # before any key, which may have arrived with the one that opened this
 
     def action_leave(self) -> None:
         self.dismiss(None)
 
 
 class Page(ModalScreen[None]):
-    """A page of lines over the screen that can be scrolled; any of the usual keys closes it."""
+    """A scrollable page of lines over the screen; any of the usual keys closes it."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
@@ -221,7 +221,7 @@ class Page(ModalScreen[None]):
     ]
 
     def made(self, width: int) -> tuple[list[Row], int]:
-        """The lines for a window of ``width`` cells, and how many cells the page takes, its frame included."""
+        """Return the lines for a window of ``width`` cells, and how many cells the page takes, including its frame."""
         raise NotImplementedError
 
     def compose(self) -> ComposeResult:
@@ -232,7 +232,7 @@ class Page(ModalScreen[None]):
         self.query_one(Sheet).scroll_rows(by)
 
     def on_click(self, event: Click) -> None:
-        """A click beside the page closes it."""
+        """Close the page on a click beside it."""
         if not self.query_one(Sheet).region.contains(event.screen_x, event.screen_y):
             self.dismiss(None)
 

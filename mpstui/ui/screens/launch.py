@@ -1,4 +1,4 @@
-"""Two screens: choose a profile; change its arguments, see the exact command, start it."""
+"""Two screens: one to choose a profile, one to change its arguments, see the exact command and start it."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class _LaunchingScreen(Screen[None]):
         self.context = context
 
     def on_screen_resume(self) -> None:
-        """Remove messages about runs, which do not concern a launch, and those of the screen before."""
-        if self.is_current:  # else the user has passed it on the way back
+        """Remove the messages of the previous screen and those about runs, which do not concern a launch."""
+        if self.is_current:  # otherwise the user only passed it on the way back
             self.context.toasts.arrive(id(self))
 
     def action_back(self) -> None:
@@ -57,7 +57,7 @@ class _LaunchingScreen(Screen[None]):
 
 
 class TitleLine(LinePanel):
-    """One line: what this screen is about."""
+    """One line that says what this screen is about."""
 
     def __init__(self, title: str, note: str = "") -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class ProfilesScreen(_LaunchingScreen):
         if entry is None:
             return
         if entry.error:
-            # It covers the line of the list that says so.
+            # The message covers the line of the list that says so.
             mistake = clean(entry.error.splitlines()[0], 300)
             self.context.say(f"{clean(entry.name, 40)} cannot be launched: {mistake}", "warning")
             return
@@ -123,13 +123,13 @@ def _findable(entry: ProfileEntry) -> Findable:
 
 
 class LaunchForm(_LaunchingScreen):
-    """One launch; with a snapshot, a new attempt of that run."""
+    """The form for a launch or, given a snapshot, for a new attempt of that run."""
 
     SCOPES = (Scope.LAUNCH,)
     BINDINGS = bindings(*SCOPES)
 
     class Learned(Message):
-        """The program has named its arguments: show the form again with a field for each."""
+        """The program has listed its arguments: show the form again with a field for each."""
 
         def __init__(self, draft: Draft) -> None:
             super().__init__()
@@ -141,13 +141,13 @@ class LaunchForm(_LaunchingScreen):
         self._asked: dict[str, str] | None = None
         """The values that another machine is being asked about."""
         self._answer: tuple[dict[str, str], Preview | ReportedError] | None = None
-        """The values it was last asked about, and what it would start with them, or why it cannot."""
+        """The last values it answered for, with what it would start, or why it cannot."""
         self._wish: tuple[Callable[[], object], str] | None = None
-        """What to do as soon as it has answered, and what that is called."""
+        """What to do as soon as it has answered, and the name of that action."""
         self._restarting = restarting
         can = restarting.available.get("restart") if restarting else None
         self._caution = can.why if can else ""
-        """What the user should know before the run is restarted."""
+        """A caution for the user before the run is restarted."""
         self._fields = draft.fields
         self._timer: Any = None
 
@@ -171,7 +171,7 @@ class LaunchForm(_LaunchingScreen):
                 yield Choice(field.value, field.choices, id=f"value-{place}")
             else:
                 completion = Completion(lambda text: aside(self._draft.completed, field.key, text))
-                hint = f"({field.hint})" if field.hint else ""  # in few colours nothing else tells it from a value
+                hint = f"({field.hint})" if field.hint else ""  # in few colours nothing else marks it as no value
                 yield TextField(field.value, hint, suggester=completion, compact=True, id=f"value-{place}")
         note = FieldNote(id=f"note-{place}")
         note.display = False
@@ -196,7 +196,7 @@ class LaunchForm(_LaunchingScreen):
 
     @property
     def values(self) -> dict[str, str]:
-        """The values of the form, by the keys of the fields."""
+        """The values of the form, by field key."""
         found = [self.query_one(f"#value-{place}") for place in range(len(self._fields))]
         values = [widget.value for widget in found if isinstance(widget, (Input, Choice))]
         return {field.key: value for field, value in zip(self._fields, values, strict=True)}
@@ -217,7 +217,7 @@ class LaunchForm(_LaunchingScreen):
             self.query_one(f"#field-{place}").display = self._is_there(field, values)
 
     def _preview(self) -> bool:
-        """Show what the values would start; False when one is wrong, or another machine has not answered yet."""
+        """Show what the values would start; False if one is invalid, or another machine has not answered yet."""
         values = self.values
         try:
             preview = self._draft.preview(values)
@@ -257,7 +257,7 @@ class LaunchForm(_LaunchingScreen):
                 self.context.say(f"Not {what}: correct what is marked ✗.", "warning")
 
     def _once_known(self, then: Callable[[], object], what: str) -> None:
-        """Do something with what the values would start, as soon as that is known; not at all if one is wrong."""
+        """Do something with what the values would start, once that is known; not at all if a value is invalid."""
         if self._preview():
             then()
         elif self._asked is not None:
@@ -306,7 +306,7 @@ class LaunchForm(_LaunchingScreen):
 
     def action_start(self, *, rehearse: bool = False) -> None:
         if self._answer is not None and isinstance(self._answer[1], ReportedError):
-            self._answer = None  # it may be reached by now
+            self._answer = None  # it may be reachable by now
         self._once_known(partial(self._start, rehearse), "started")
 
     def _start(self, rehearse: bool) -> None:
@@ -332,8 +332,7 @@ class LaunchForm(_LaunchingScreen):
             self.app.push_screen(Confirm(asked), restart)
 
     def _launch(self, values: dict[str, str]) -> None:
-        """Start it; before several are started, ask with how long they will take, and before something is sent, with
-        what."""
+        """Start it; ask first if there are several runs, saying how long they take, or if something is to be sent."""
         draft, shown = self._draft, self.query_one(LaunchPreview)
         runs, preview = shown.runs, shown.preview
 
@@ -358,18 +357,18 @@ class LaunchForm(_LaunchingScreen):
         self.app.push_screen(Confirm(question_of_launch(preview, known)), launch)
 
     def _can_rehearse(self) -> bool:
-        """Whether there is a failed attempt to compare with."""
+        """True if there is a failed attempt to compare with."""
         return self._restarting is not None and failed_or_stuck(self._restarting)
 
     def action_rehearse(self) -> None:
-        """Try it for some steps, leaving the run as it is."""
+        """Try it for a few steps, without touching the run."""
         if self._can_rehearse():
             self.action_start(rehearse=True)
         else:
             self.context.say("Nothing to rehearse against: no attempt has failed.", "warning")
 
     def action_save_profile(self) -> None:
-        """Ask for a name, and save the values as a profile of that name."""
+        """Ask for a name, and save the values as a profile under it."""
         from .dialogs import Prompt
 
         prompt = Prompt("name of your new profile")

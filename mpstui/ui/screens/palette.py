@@ -1,4 +1,4 @@
-"""The palette: everything that can be done here, by name, with its key. Loaded by its own key only."""
+"""The palette: everything that can be done here, by name, with its key. Imported only when its key is pressed."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class Entry(NamedTuple):
     go: Callable[[], object]
     key: str = ""
     why_not: str = ""
-    """Why it cannot work now; choosing it only says so."""
+    """Why it cannot work now; choosing it then only says so."""
     writes: bool = False
-    """Whether it makes a file."""
+    """True if it creates a file."""
 
 
 def entries(screen: ActingScreen, profiles: Sequence[ProfileEntry]) -> Iterator[Entry]:
-    """The entries: what can be done on a screen, then panels, metrics, runs and profiles."""
+    """Yield the entries: what can be done on a screen, then panels, metrics, runs and profiles."""
     bound = {binding.action for _, binding, _, _ in screen.active_bindings.values()}
     for key in KEYS:
         if not key.shown or key.action not in bound or _MOVES & set(key.shown) or key.action == "screen.palette":
             continue
-        bound.discard(key.action)  # other screens have keys for the like
+        bound.discard(key.action)  # other screens have keys for similar things
         owner = screen.app if key.scope is Scope.EVERYWHERE else screen
         go = partial(screen.call_next, owner.run_action, key.action)
         yield Entry(key.label, key.help, go, key.shown, screen.why_not(key))
@@ -66,7 +66,7 @@ def entries(screen: ActingScreen, profiles: Sequence[ProfileEntry]) -> Iterator[
 
 
 def profiles_for(screen: ActingScreen) -> Sequence[ProfileEntry]:
-    """What can be launched; nothing of a machine that is not heard: the line at the top says so."""
+    """Return what can be launched; nothing from an unreachable machine, which the top line mentions."""
     found: Sequence[ProfileEntry] = ()
     with suppress(ReportedError):
         found = screen.context.services.placed_launcher().entries(waits=False)
@@ -76,7 +76,7 @@ def profiles_for(screen: ActingScreen) -> Sequence[ProfileEntry]:
 def places_of_run(
     snapshot: RunSnapshot | None, show_panel: Callable[[int], object], draw: Callable[[str], object]
 ) -> Iterator[Entry]:
-    """The panels and metrics of a run."""
+    """Yield the panels and metrics of a run."""
     from ..charting.data import metric_names
     from ..panels import panels
 
@@ -87,7 +87,7 @@ def places_of_run(
 
 
 def metrics_of_runs(screen: ActingScreen, runs: Iterable[RunSnapshot]) -> Iterator[Entry]:
-    """Every metric that the runs have, to be drawn for the first one that has it."""
+    """Yield every metric that any of the runs has, to be drawn for the first run that has it."""
     from ...core.runs.comparison import full_name
 
     found: dict[str, RunSnapshot] = {}
@@ -112,7 +112,7 @@ def _launch(screen: ActingScreen, name: str) -> None:
 
 
 def matching(known: Iterable[Entry], typed: str) -> list[Entry]:
-    """The entries that contain every word: first those with it in their name, and what can work before what cannot."""
+    """Return the entries that contain every word: matches in names first, and what can work before what cannot."""
     words = typed.casefold().split()
 
     def rank(entry: Entry) -> tuple[bool, int]:
@@ -143,7 +143,7 @@ class Choices(LinePanel):
         self.repaint()
 
     def renew(self, known: Sequence[Entry], typed: str) -> None:
-        """As it is now: what the person has gone to stays selected, else it is what fits best."""
+        """Update the entries: one that the user moved to stays selected, otherwise the best match is."""
         chosen = self.chosen.name if self.chosen is not None and self.index else ""
         self.known, self.found = known, matching(known, typed)
         self.index = next((place for place, one in enumerate(self.found) if one.name == chosen), 0)
@@ -175,7 +175,7 @@ class Choices(LinePanel):
 
 
 def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
-    """Key, name in this many cells, and what it does or why it cannot be done."""
+    """Return key, name in this many cells, and what it does or why it cannot work."""
     able = not entry.why_not
     parts = (
         Span("▌" if selected else " ", "key"),
@@ -187,7 +187,7 @@ def entry_row(entry: Entry, width: int, name: int, *, selected: bool) -> Row:
 
 
 class Palette(ModalScreen[Entry | None]):
-    """A line to type in, above the entries that match."""
+    """An input line above the entries that match."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
@@ -199,7 +199,7 @@ class Palette(ModalScreen[Entry | None]):
     ]
 
     def __init__(self, known: Sequence[Entry], asks: str) -> None:
-        """``asks``: stands in the empty line."""
+        """``asks``: the placeholder of the empty line."""
         super().__init__()
         self._known, self._asks = known, asks
 
@@ -216,7 +216,7 @@ class Palette(ModalScreen[Entry | None]):
         return min(max(_LEAST_LINES, height * 2 // 3), height, len(self._known) + 3)
 
     def refill(self, known: Sequence[Entry]) -> None:
-        """Show what can be chosen now; more may be known than when it was opened."""
+        """Show what can be chosen now; more may be known than when the palette was opened."""
         told, self._known = self._known, known
         if self.is_mounted and [(*one[:2], *one[3:]) for one in told] != [(*one[:2], *one[3:]) for one in known]:
             self.query_one("#palette").styles.height = self._lines
@@ -239,7 +239,7 @@ class Palette(ModalScreen[Entry | None]):
 
 
 def open_palette(screen: ActingScreen, known: Callable[[], Iterable[Entry]], asks: str) -> Callable[[], None]:
-    """Let one thing be chosen and do it; what is returned tells the palette what is known by then, while it is open."""
+    """Let the user choose one thing and do it; call the returned function to update the palette while it is open."""
     palette = Palette(tuple(known()), asks)
     screen.app.push_screen(palette, lambda chosen: chosen.go() if chosen else None)
 

@@ -1,4 +1,4 @@
-"""One run: header, progress, a card when it failed, and its panels."""
+"""The screen of one run: header, progress, a failure card if it failed, and its panels."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ if TYPE_CHECKING:
 _SCOPES = (Scope.RUN, Scope.ACTIONS, Scope.CHART, Scope.LOG)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _LEAST_FOR_TWO = 12
-"""Below a card, two panels are shown one above the other if there are this many lines."""
+"""Below a card, two panels are stacked if at least this many lines are left."""
 
 
 class RunScreen(PickingScreen):
-    """A run, by its id; each new snapshot of it is handed to the panels."""
+    """The run with a given id; each new snapshot of it is passed to the panels."""
 
     CSS_PATH = "../styles/run.tcss"
     SCOPES = _SCOPES
     BINDINGS = bindings(*_SCOPES)
-    AUTO_FOCUS = ""  # the field of the search has its turn when it is opened
+    AUTO_FOCUS = ""  # the search field gets the focus when it is opened
     no_run = "the run is still being read: press again in a moment"
 
     def __init__(self, context: Context, run: str, log: Path | None = None) -> None:
-        """``log``: its output, if that is known before the first snapshot: then the first paint shows it."""
+        """``log``: its output, if known before the first snapshot, so that the first paint can show it."""
         super().__init__(context, run)
         self.snapshot: RunSnapshot | None = None
         self.panel = "log"
         self.zoomed = False
         self._card_lines = 0
         self._in_log = False
-        """Whether the arrow keys are the log's: after any key of the log, until another panel is chosen."""
+        """True if the arrow keys belong to the log: after any log key, until another panel is chosen."""
         self.body = RunBody(blocks=context.blocks)
         self._machine: SystemReady | None = None
         self._ghost: Ghost | None = None
         self._live: LiveWatch | None = None
-        """Finds what is going wrong; imported with the first snapshot, for which the first paint does not wait."""
+        """Finds what is going wrong; imported with the first snapshot so as not to delay the first paint."""
         self._warning = ""
         self._log = RunLog(self, self.body, context)
         self._windows = WindowWorker(context.services, self.body.chart.post_message)
@@ -102,12 +102,12 @@ class RunScreen(PickingScreen):
     # -- drawing
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw the snapshot of this run, if it is still there."""
+        """Draw the snapshot of this run, if it still exists."""
         found = next((item for item in snapshots if item.run == self.place), None)
         if found is None:
             if self.snapshot is not None:
                 begun = sum(bool(item.store) and item.run.startswith(f"{self.place}/") for item in snapshots)
-                if begun:  # an empty folder was watched, and its runs stand for it now
+                if begun:  # an empty folder was watched, and the runs in it now stand for it
                     self.context.say(f"{begun} run{'s' * (begun > 1)} began in {clean(self.place, 40)}", "information")
                 else:
                     self.context.say(f"run {self.place} is no longer there", "warning", self.place)
@@ -139,7 +139,7 @@ class RunScreen(PickingScreen):
         self.query_one(KeyLine).name_keys(self.key_labels())
 
     def _draw_card(self, snapshot: RunSnapshot) -> None:
-        """Give the card the lines that it fills, at most those that the arrangement has for it."""
+        """Give the card as many lines as it fills, up to the maximum of the layout."""
         panel = self.query_one(FailureCard)
         if not needs_explaining(snapshot):
             panel.take_lines(0)
@@ -180,7 +180,7 @@ class RunScreen(PickingScreen):
         self._look_closely()
 
     def _look_closely(self) -> None:
-        """Have the files read again for what the chart is zoomed into, if that can show more detail."""
+        """Have the files read again for the range that the chart is zoomed into, if that can show more detail."""
         wanted = self.body.chart.wanted()
         if self.snapshot is not None and wanted is not None:
             self._windows.read(self.snapshot, wanted)
@@ -213,7 +213,7 @@ class RunScreen(PickingScreen):
         return (self.body.chart,)
 
     def show_answer(self, message: RequestAnswered) -> None:
-        """Bring the end of the log into view when stacks were printed there."""
+        """Scroll to the end of the log if stacks were printed there."""
         if message.run == self.place and message.request.action == "dump_stacks" and message.ack and message.ack.ok:
             self._bring_log()
             self.body.log_pane.to_edge(1)
@@ -222,7 +222,7 @@ class RunScreen(PickingScreen):
 
     @on(Resize)
     def _arrange(self) -> None:
-        """Give every part its place in a window of this size."""
+        """Lay out all parts for the window size."""
         plan = run_layout(*self.size)
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         wide = plan.shape is Shape.WIDE
@@ -238,7 +238,7 @@ class RunScreen(PickingScreen):
         self.query_one(KeyLine).offer(log_footer_keys() if self.zoomed and self.panel == "log" else _FOOTER)
 
     def _take_places(self) -> None:
-        """Show the panels there is room for: if a card leaves few lines, only one."""
+        """Show the panels that fit: only one if a card leaves few lines."""
         plan = run_layout(*self.size)
         left = self.size.height - plan.header - self._card_lines
         alone = self._card_lines > 0 and plan.shape is Shape.STACKED and left < _LEAST_FOR_TWO
@@ -255,7 +255,7 @@ class RunScreen(PickingScreen):
         return places_of_run(self.snapshot, self.action_panel, self.body.chart.choose)
 
     def action_back(self) -> None:
-        """Leave the moment shown, a filter of the metrics, a search of the log or a panel's full size; else the run."""
+        """Leave the moment shown, a metric filter, a log search or a maximized panel; otherwise the run."""
         moment = self._moments.moment
         if moment is not None and moment.leader == "chart":
             self._moments.leave()
@@ -293,7 +293,7 @@ class RunScreen(PickingScreen):
         self.context.open_run(run)
 
     def action_scroll(self, direction: int, unit: Literal["line", "page", "edge"] = "line") -> None:
-        """Move the current panel by a line, by its height less one line to hold on to, or to its end."""
+        """Scroll the current panel by a line, by its height less one line of overlap, or to its end."""
         panel = self.body.scrolling
         if unit == "edge":
             panel.to_edge(direction)
@@ -301,7 +301,7 @@ class RunScreen(PickingScreen):
             panel.scroll_rows(direction * (max(1, panel.rows_size[1] - 1) if unit == "page" else 1))
 
     def action_log(self, what: str) -> None:
-        """Do what one of the log's keys asks, with the log in view. If the metrics are current, `/` is theirs."""
+        """Do what a log key asks, with the log in view. If the metrics panel is current, `/` belongs to it."""
         if what == "search" and self.panel == "metrics":
             self._filter.open(self.body.metrics.pattern)
             return
@@ -324,14 +324,14 @@ class RunScreen(PickingScreen):
         return self.body.chart.metric
 
     def action_copy(self) -> None:
-        """Copy lines of the log, the selected ones or those in view; for any other panel, open the menu."""
+        """Copy the selected lines of the log or those in view; for any other panel, open the menu."""
         if self._in_log or (self.zoomed and self.panel == "log"):
             self._log.press("copy")
         else:
             super().action_copy()
 
     def action_attempt(self, by: int) -> None:
-        """Show the output of the attempt before the one in view, or of the one after it."""
+        """Show the output of the previous or next attempt."""
         self._bring_log()
         if self.snapshot is not None and not self._log.turn(self.snapshot, by):
             self.context.say(f"there is no {'earlier' if by < 0 else 'later'} attempt")
@@ -348,7 +348,7 @@ class RunScreen(PickingScreen):
             edit_code(self, self.snapshot, self.context.state.shown_by(self.snapshot))
 
     def action_evidence(self) -> None:
-        """Show the log at the line that the diagnosis rests on."""
+        """Show the log at the line that the diagnosis is based on."""
         failed = self.snapshot is not None and needs_explaining(self.snapshot)
         findings = self.context.state.findings(self.snapshot) if self.snapshot is not None and failed else ()
         if self.snapshot is not None and not failed and self._log.turn(self.snapshot, -1):
@@ -368,7 +368,7 @@ class RunScreen(PickingScreen):
             self.context.say(f"line {number} of the log cannot be shown", "warning")
 
     def action_aside(self, direction: int) -> None:
-        """Left and right: move the chart's cursor, or scroll the log sideways."""
+        """Handle left and right: move the chart's cursor, or scroll the log sideways."""
         if (self._in_log or "chart" not in self.body.in_view) and "log" in self.body.in_view:
             self.body.log_pane.sideways(direction)
         else:
@@ -377,6 +377,6 @@ class RunScreen(PickingScreen):
     def action_chart(self, what: str) -> None:
         if why_not := self.body.chart.press(what):
             self.context.say(why_not, "warning")
-        if what in ("metric", "metric_before", "pin"):  # faster than the table's choice, which is on its way here
+        if what in ("metric", "metric_before", "pin"):  # faster than waiting for the table's message
             self.body.metrics.select(self.body.chart.metric)
         self._look_closely()

@@ -25,11 +25,11 @@ PANELS = tuple(panels())
 _LEFT = frozenset(name for name, panel in panels().items() if panel.at_left)
 _SMALLEST_CARD = 3
 _LEAST_BODY = 7
-"""Lines for the panels below a card, and the footer."""
+"""Least lines for the panels below a card, and the footer."""
 _NOTHING_TO_READ = 2
-"""Lines of a log that shows only why there is none: the chart gets the rest."""
+"""Lines of a log that only says why there is none: the chart gets the rest."""
 _LEAST_RIGHT, _MOST_RIGHT = 50, 84
-"""Columns of what stands at the right in a wide window, of which it takes two fifths."""
+"""Columns of the right part of a wide window, which takes two fifths of it."""
 
 
 class RunHeader(RunPanel):
@@ -43,13 +43,13 @@ class RunHeader(RunPanel):
 
 
 class Progress(RunPanel):
-    """Two bars with the same columns, the epoch and everything; or one line for both (:func:`progress`)."""
+    """Two progress bars with aligned columns, epoch and total; or one line for both (:func:`progress`)."""
 
     needed = 1
-    """How many lines it has: a run that once reported its epoch keeps the second one, so that nothing jumps."""
+    """Number of lines: a run that once reported its epoch keeps the second one, so that nothing jumps."""
 
     def grew(self, snapshot: RunSnapshot) -> bool:
-        """Whether it needs a line more than ever before."""
+        """Return True if it needs more lines than ever before."""
         before, self.needed = self.needed, max(self.needed, len(progress(snapshot, self.app.size.width)))
         return self.needed > before
 
@@ -65,7 +65,7 @@ class Shape(StrEnum):
     STACKED = "stacked"
     """The chart above, one other panel below."""
     WIDE = "wide"
-    """Chart and log at the left, everything else at the right; where that is little, the log below both."""
+    """Chart and log at the left, everything else at the right; if that is little, the log goes below both."""
 
 
 class RunLayout(NamedTuple):
@@ -75,13 +75,13 @@ class RunLayout(NamedTuple):
     header: int
     progress: int
     card: int
-    """Lines of the failure card, where there is one."""
+    """Lines of the failure card, if there is one."""
     most_card: int
-    """Lines of the card if its remedy would be cut otherwise: the chart gives way."""
+    """Lines of the card if its remedy would be cut otherwise, at the chart's expense."""
 
 
 def run_layout(width: int, height: int) -> RunLayout:
-    """The arrangement of one run."""
+    """Return the arrangement for a window size."""
     if height < 20:
         lines = 2 if height >= 12 else 1
         card = max(_SMALLEST_CARD, min(5, height - 6))
@@ -91,14 +91,14 @@ def run_layout(width: int, height: int) -> RunLayout:
 
 
 def visible_panels(shape: Shape, current: str, zoomed: bool) -> frozenset[str]:
-    """The panels that are shown at once."""
+    """Return the panels that are shown together."""
     if zoomed or shape is Shape.TINY:
         return frozenset({current})
     return frozenset(PANELS) if shape is Shape.WIDE else frozenset({"chart", current})
 
 
 def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
-    """Lines for panels below each other, each with the lines it wishes for at first and in all.
+    """Divide lines between stacked panels, each with a minimum and a total that it wishes for.
 
     Small wishes are granted in full, large ones share the rest; lines that no panel can fill go to the last one.
     """
@@ -113,14 +113,14 @@ def shared(height: int, wishes: Sequence[tuple[int, int]]) -> list[int]:
 
 
 class RunBody(Container):
-    """All panels; what has no place is not displayed."""
+    """All panels; those without a place are not displayed."""
 
     def __init__(self, *, blocks: bool) -> None:
         super().__init__(id="body")
         self.in_view: frozenset[str] = frozenset()
         self._current = "log"
         self._height = self._tall = 0
-        """Lines of all panels, and of those at the right."""
+        """Lines of the whole body, and of the right part."""
         self._panels = {name: panel.widget() for name, panel in panels().items()}
         for number, (name, panel) in enumerate(self._panels.items(), start=1):
             panel.id, panel.titled, panel.number, panel.TITLE = name, True, number, name
@@ -151,17 +151,17 @@ class RunBody(Container):
 
     @property
     def scrolling(self) -> RunPanel:
-        """The panel that the scrolling keys move: the current one if it can scroll, else the log."""
+        """The panel that the scrolling keys move: the current one if it scrolls, otherwise the log."""
         panel = self._panels[self._current]
         return panel if panel.scrolls else self.log_pane
 
     @property
     def shows_machine(self) -> bool:
-        """Whether a panel in view needs the machine to be sampled."""
+        """True if a panel in view needs the machine to be sampled."""
         return any(panels()[name].needs_machine for name in self.in_view)
 
     def take_places(self, shape: Shape, current: str, zoomed: bool) -> None:
-        """Give every panel its place, or none."""
+        """Give every panel its place, or hide it."""
         self._current = current
         self.in_view = visible_panels(shape, current, zoomed)
         self.query_one("#right").display = bool(self.in_view - _LEFT)
@@ -176,10 +176,10 @@ class RunBody(Container):
         self.share_lines()
 
     def share_lines(self) -> None:
-        """Give each panel the lines that it can fill, so that none hides something while others are blank.
+        """Give each panel the lines that it can fill, so that none hides content while others are blank.
 
-        Where those at the right leave lines over, the log is as wide as the window, below them and the chart, unless it
-        would lose more than a quarter of its lines by that. A read-out of a moment moves nothing.
+        If the right panels leave lines over, the log takes the whole width below them and the chart, unless it would
+        lose more than a quarter of its lines by that. Nothing moves while the panels show a past moment.
         """
         beside = [panel for name, panel in self._panels.items() if name in self.in_view and name not in _LEFT]
         right, log = self.query_one("#right"), self.log_pane
@@ -210,7 +210,7 @@ class RunBody(Container):
             widget.styles.height = high if high is not None else "1fr"
 
     def _tabs(self) -> tuple[tuple[int, str], ...]:
-        """The panels that take turns in the place of the current one."""
+        """The panels that share the place of the current one."""
         if len(self.in_view) == len(PANELS):
             return ()
         numbered = enumerate(PANELS, start=1)

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 _SCOPES = (Scope.RUNS, Scope.ACTIONS, Scope.QUEUE)
 _FOOTER = footer_keys(*_SCOPES, Scope.EVERYWHERE)
 _AROUND = 4
-"""Lines of the list that are not runs: the top line, the heading, a blank one, the footer."""
+"""Lines of the screen that are not runs: the top line, the heading, a blank one, the footer."""
 _AGE_SECONDS = 30.0
 """How often the ages in the list are updated."""
 _NEIGHBOURS = 3
-"""How many runs above and below the selected one are made ready for the action keys as well."""
+"""How many runs above and below the selected one are also made ready for the action keys."""
 
 
 class RunsScreen(ArrangingScreen):
@@ -70,14 +70,14 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def no_run(self) -> str:  # type: ignore[override]
-        """A group is no run; and before the first reading it is unknown whether there are any."""
+        """A group is not a run; and before the first reading it is unknown whether there are any runs."""
         if self.table.unread:
             return "the runs are still being read: press again in a moment"
         return "a group of runs is selected: enter opens it" if self.table.line is not None else super().no_run
 
     @property
     def targets(self) -> Sequence[RunSnapshot]:
-        """The marked runs, even those that a filter hides; without a mark, the selected one or its whole group."""
+        """The marked runs, even those that a filter hides; without marks, the selected run or its whole group."""
         marked, group = self.table.marked, self._selected_group
         if marked:
             return [one for one in self.context.state.snapshots or () if one.run in marked]
@@ -85,7 +85,7 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def reading(self) -> Focus:
-        """The selected run, without its log; or the only marked one, on which the keys act."""
+        """The selected run, without its log; or the only marked one, which the keys act on."""
         place, selected = self.table.index or 0, self.acting_on
         around = self.table.lines[max(0, place - _NEIGHBOURS) : place + _NEIGHBOURS + 1]
         listed = (*(line.run.run for line in around if line.run is not None), *self.table.marked[:1])
@@ -103,13 +103,12 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def _selected_group(self) -> Group | None:
-        """The group whose head is selected; None if a single run is, even one in a group."""
+        """The group whose heading is selected; None if a single run is selected, even one in a group."""
         line = self.table.line
         return line.group if line is not None and line.run is None else None
 
     def usable(self, key: Key) -> bool:
-        """Whether a key can work: without a run there is nothing to open, without a mark nothing to compare; a paused
-        queue can be resumed."""
+        """True if a key can work: opening needs a run, comparing needs marks; a paused queue can be resumed."""
         if key.acts is BY_ID["queue_pause"] and self._queue is None and self.context.state.paused_queues:
             return True
         if key.action in ("filter", "columns") or key.action.startswith("sort("):
@@ -156,7 +155,7 @@ class RunsScreen(ArrangingScreen):
         self._show_matching(self.context.state.snapshots or ())
 
     def _grow_older(self) -> None:
-        """Runs that have ended say how long ago: nothing else shows that time passes."""
+        """Update how long ago runs have ended: nothing else shows that time passes."""
         if self.can_draw and self.context.state.snapshots:
             self._show_matching(self.context.state.snapshots)
 
@@ -202,7 +201,7 @@ class RunsScreen(ArrangingScreen):
         self._place_peek()
 
     def _place_peek(self) -> None:
-        """It has what the list leaves, but for while a filter is typed: nothing should jump then."""
+        """Give the preview what the list leaves, except while a filter is typed: nothing should jump then."""
         peek, line = self.query_one(Peek), self.query_one(FilterLine)
         if line.typing and peek.display:
             return
@@ -211,7 +210,7 @@ class RunsScreen(ArrangingScreen):
         peek.take_lines(peek_height(width, height, spare) if self.context.state.snapshots else 0)
 
     def places(self) -> Iterable[Entry]:
-        """The metrics of the selected run, else of those that have them."""
+        """Return the metrics of the selected run, then those of the other runs."""
         from .palette import metrics_of_runs
 
         selected, known = self.acting_on, self.context.state.snapshots or ()
@@ -274,7 +273,7 @@ class RunsScreen(ArrangingScreen):
 
     @property
     def _queue(self) -> QueuePlace | None:
-        """The place in its queue of the run that the keys act on, if it waits in one."""
+        """The position in its queue of the run that the keys act on, if it is queued."""
         place = self.targets[0].queue if len(self.targets) == 1 else None
         return place if place is not None and place.group is not None else None
 

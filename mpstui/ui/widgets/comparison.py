@@ -1,4 +1,4 @@
-"""Several runs side by side: one metric of all of them over one axis, and a table of how each did with what."""
+"""Several runs side by side: one metric of all of them on one axis, and a table of their results and settings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .short_names import ShortNames
 _LEAST_CHART, _LEAST_TABLE = 6, 3
 _WIDEST_NAME = 28
 _ROOM_FOR_SHARED = 90
-"""Columns from which on the title names what all runs have in common."""
+"""From this width on, the title says what all runs have in common."""
 BEST_MARK = "★"
 _OF_AXIS = {"step": "steps", "epoch": "epochs", "time": "times"}
 
 
 class Comparison(PixelPanel):
-    """Keys are methods that return a sentence where they cannot work."""
+    """The panel; its keys are methods that return a sentence if they cannot work."""
 
     def __init__(self, *, blocks: bool = False, colours: bool = True) -> None:
         super().__init__()
@@ -39,33 +39,33 @@ class Comparison(PixelPanel):
         self.snapshots: Sequence[RunSnapshot] = ()
         self.view = ChartView(blocks=blocks)
         self.axis: str | None = None
-        """None: whatever the most runs have."""
+        """None: the one that most runs have."""
         self.metric = "loss"
         self._chosen: str | None = None
         self._hidden: frozenset[str] = frozenset()
         self._parallel = False
-        """Whether the settings are axes, and the runs lines through them."""
+        """True to draw the settings as axes, and each run as a line through them."""
         self._sorted: tuple[tuple[str, str], bool] | None = None
-        """The column by which the table is sorted, and whether in reverse; None: by the first one."""
+        """The column that sorts the table, and whether in reverse; None: the first column."""
         self._left = self._top = 0
-        """Columns and lines of the table that are scrolled out of view."""
+        """Columns and lines of the table scrolled out of view."""
         self._data = Overlay(name="loss")
         self._shown: list[Column] = []
         self._order: list[int] = []
         self._picture: Picture | None = None
-        """The chart in pixels, from the first cell of the panel."""
+        """The chart in pixels, positioned relative to the panel's first cell."""
         self._pixels_key: tuple[object, ...] = ()
         self._words: list[Row] = []
-        """What stands beside that picture."""
+        """The text drawn with that picture."""
         self._chart = (0, 0)
-        """Lines of the chart, and those above the first run of the table."""
+        """Number of lines of the chart, and of those above the first run of the table."""
 
     def show(self, snapshots: Sequence[RunSnapshot]) -> None:
         self.snapshots = of_one_teller(snapshots)
         self.repaint()
 
     def repaint(self) -> None:
-        """Work out what is compared before anything is drawn."""
+        """Update what is compared before anything is drawn."""
         names = metrics_of(self.snapshots)
         if self.metric not in names and names:
             self.metric = names[0]
@@ -83,13 +83,13 @@ class Comparison(PixelPanel):
 
     @property
     def selected(self) -> RunSnapshot | None:
-        """The run that is drawn over the others, and that a key may open: the first one until one is chosen."""
+        """The run drawn in front of the others, which a key may open: the first one until one is chosen."""
         chosen = next((one for one in self.snapshots if one.run == self._chosen), None)
         return chosen or (self.snapshots[self._order[0]] if self._order else None)
 
     @property
     def _sorting(self) -> tuple[int, bool] | None:
-        """The place of the column that sorts the table, and whether in reverse; None: as the runs were marked."""
+        """Index of the column that sorts the table, and whether in reverse; None: in the order the runs were marked."""
         keys = [one.key for one in self._shown]
         if self._sorted is not None and self._sorted[0] in keys:
             return keys.index(self._sorted[0]), self._sorted[1]
@@ -98,7 +98,7 @@ class Comparison(PixelPanel):
     # -- keys
 
     def press(self, what: str) -> str | None:
-        """One of its keys; a sentence when it cannot work."""
+        """Do what a key asks; return a sentence if it cannot work."""
         doing: dict[str, Callable[[], str | None]] = {
             "scale": lambda: self._look(log=not self._drawn_in_log),
             "axis": self._next_axis,
@@ -129,7 +129,7 @@ class Comparison(PixelPanel):
         return self.axis or best_axis(self.snapshots, self.metric)
 
     def _next_axis(self) -> str | None:
-        """Steps, epochs, time: the next over which there is something to compare; what is passed over is said."""
+        """Switch between steps, epochs and time, to the next with something to compare; say what was skipped."""
         now = AXES.index(self._axis_now)
         passed = []
         for axis in (AXES[(now + by) % len(AXES)] for by in (1, 2)):
@@ -164,7 +164,7 @@ class Comparison(PixelPanel):
         return None
 
     def _sort_next(self) -> str | None:
-        """By the next column, the best first; it is brought into view."""
+        """Sort by the next column, best first, and bring it into view."""
         if self._shown:
             place = ((self._sorting or (-1, False))[0] + 1) % len(self._shown)
             self._sorted = self._shown[place].key, False
@@ -177,13 +177,13 @@ class Comparison(PixelPanel):
         return None
 
     def _hide(self) -> str | None:
-        """Draw the selected run no more, or again."""
+        """Hide the selected run, or show it again."""
         if self.selected is not None:
             self._hidden ^= {self.selected.run}
         return None
 
     def _switch(self) -> None:
-        """From curves to a line a run through its settings, and back."""
+        """Switch between curves and lines through the settings of each run."""
         self._parallel = not self._parallel
 
     def _scroll_columns(self, by: int) -> str | None:
@@ -200,7 +200,7 @@ class Comparison(PixelPanel):
     # -- the mouse
 
     def on_click(self, event: Click) -> None:
-        """A heading sorts by its column, the second click the other way round; a run is selected."""
+        """Sort by the column of a clicked heading, on the second click in reverse; select a clicked run."""
         line = event.y - self._chart[1]
         if line >= 0 and self._top + line < len(self._order):
             self._chosen = self.snapshots[self._order[self._top + line]].run
@@ -260,9 +260,9 @@ class Comparison(PixelPanel):
         return (Picture(self._picture.area.translate(self.content_region.offset), self._picture.raster),)
 
     def _draw_pixels(self, width: int, chart: list[Row], first: int | None, drawn: Drawn | None) -> list[Row]:
-        """The curves, or the lines through settings that are ``drawn``; not again while they are the same.
+        """Draw the curves, or the lines through settings in ``drawn``; unchanged ones are not drawn again.
 
-        ``chart`` are the words beside them. Returns these; of a picture that stays while the line is busy, its own.
+        ``chart`` is the text around them. Returns it, or the text of the old picture while a busy line keeps that.
         """
         lines = len(chart)
         space = overlay_frame(self._data, self.view, width, lines) if drawn is None else None
@@ -308,7 +308,7 @@ class Comparison(PixelPanel):
         return curve_of(snapshot, self.metric)
 
     def _lacking(self, width: int) -> list[Row]:
-        """Runs of which there is nothing to draw, and why; and those that measure nothing finite any more."""
+        """Runs without anything to draw, and why; and those whose values are no longer finite."""
         why: dict[str, list[int]] = {}
         for place in (place for place, one in enumerate(self._data.runs) if one is None):
             one, there = self.snapshots[place], self._curve(self.snapshots[place]) is not None
@@ -324,7 +324,7 @@ class Comparison(PixelPanel):
 
     @property
     def _names(self) -> list[str]:
-        """With the settings in which runs of one name differ, and without what all of the names share."""
+        """Run names without the words they share, and with the settings in which runs of the same name differ."""
         return own_words(whole_names(self.snapshots))
 
     @property
@@ -333,7 +333,7 @@ class Comparison(PixelPanel):
         return min(max(map(width_of, names), default=4), _WIDEST_NAME, max(8, self.size.width // 4))
 
     def _fitting(self, width: int) -> list[tuple[Column, int]]:
-        """The columns from the first one in view on, as many as fit, and their widths."""
+        """As many columns as fit, starting at the first one in view, with their widths."""
         left = width - self._name_cells - 5
         found: list[tuple[Column, int]] = []
         cut_names: list[int] = []
@@ -350,14 +350,14 @@ class Comparison(PixelPanel):
             left -= cells + 2
         if len(found) + self._left < len(self._shown):
             return found
-        for place, more in enumerate(cut_names):  # nothing else wants the room
+        for place, more in enumerate(cut_names):  # nothing else needs the space
             column, cells = found[place]
             found[place] = column, cells + (more := max(0, min(more, left)))
             left -= more
         return found
 
     def _table(self, width: int, height: int) -> list[Row]:
-        """A line for each run, below the names of the columns; the selected one stays in view."""
+        """A line for each run below the column names; the selected one stays in view."""
         if height < 1:
             return []
         fitting, names = self._fitting(width), self._names

@@ -1,4 +1,4 @@
-"""What a run has logged, one image or text at a time: in half blocks, in pixels, or in words."""
+"""The images and texts that a run has logged, one at a time: in half blocks, in pixels, or as text."""
 
 from __future__ import annotations
 
@@ -26,67 +26,67 @@ if TYPE_CHECKING:
     from ..messages import ImageRead
 
 _LEAST_FOR_COUNTS = 50
-"""From this width on, the title says how many there are."""
+"""From this width on, the title shows their number."""
 _MOST_PIXELS, _MOST_PIXELS_REMOTE = 300_000, 60_000
-"""Of a picture in pixels, each up to a byte on the way to the terminal."""
+"""Most pixels of a picture; each takes up to a byte on the way to the terminal."""
 _SIXEL_SHARE = 4
-"""As sixels a pixel takes up to six bytes and 2.5 µs: a picture of noise took 0.74 s and 1 MB, now 0.28 and 0.4."""
+"""A sixel pixel takes up to six bytes and 2.5 µs: a picture of noise took 0.74 s and 1 MB, now 0.28 and 0.4."""
 _LONGEST_WAIT, _LONGEST_WAIT_REMOTE = 1.0, 10.0
-"""How long a picture that no key asked for waits, at most, until the connection has had time for the last one."""
+"""Longest wait, for a picture that no key asked for, until the connection has had time for the last one."""
 
 
 class ImageView(LinePanel):
-    """Asks for the image that is wanted, and shows the one that came last."""
+    """Requests the wanted image, and shows the one that arrived last."""
 
     TITLE = "images"
 
     def __init__(self, ask: Callable[[Wanted], object], step: float | None, *, remote: bool = False) -> None:
-        """``ask`` has an image read, which comes as a message; ``step``: where to begin, None: at the newest."""
+        """``ask`` has an image read, which arrives as a message; ``step``: where to start, None: at the newest."""
         super().__init__()
         self._most = _MOST_PIXELS_REMOTE if remote else _MOST_PIXELS
         self._longest_wait = _LONGEST_WAIT_REMOTE if remote else _LONGEST_WAIT
         self.graphics: Graphics | None = None
-        """The terminal's way to show pixels."""
+        """How the terminal shows pixels, if it can."""
         self._covered = False
         self._raster: Raster | None = None
         self._box = 0, 0
-        """What the image in view was drawn for."""
+        """The size that the image in view was drawn for."""
         self.titled = self.current = True
         self.wanted = Wanted(step=step)
         self._trouble = ""
         self.pattern = ""
         """Only names and texts that match this are shown."""
         self._top = 0
-        """The first line of a text that is in view."""
+        """The first visible line of a text."""
         self.seen: Seen | None = None
         self.moved = False
-        """Whether the user has chosen another image than the first one shown."""
+        """True if the user has moved on from the image shown first."""
         self._ask = ask
         self._asked: Wanted | None = None
         self._later: list[Callable[[], None]] = []
         """Keys that apply to the image that is on its way."""
         self._snapshot: RunSnapshot | None = None
         self._cells: list[Strip] = []
-        """The image, a strip for each line of the screen."""
+        """The image, one strip for each line of the screen."""
         self._at = Region()
-        """Where it is drawn, below the title."""
+        """Its place on the screen, below the title."""
 
     # -- what it shows
 
     @property
     def follows(self) -> bool:
-        """Whether it shows the newest one, and each new one as it comes."""
+        """True if it shows the newest image, and each new one as it arrives."""
         return self.wanted.after is None and self.wanted.step is None
 
     @property
     def step(self) -> float | None:
-        """The step of the image in view; None: unknown."""
+        """The step of the image in view; None if unknown."""
         item = self._item
         return float(item.step) if item is not None and item.step is not None else None
 
     @property
     def place(self) -> int:
-        """Which image of its name is wanted, among those that existed when one was last read."""
+        """Index of the wanted image among those of its name, as of the last read."""
         seen = self.seen
         if seen is None:
             return 0
@@ -107,7 +107,7 @@ class ImageView(LinePanel):
         return self.seen.shelves if self.seen is not None else ()
 
     def show(self, snapshot: RunSnapshot) -> None:
-        """Draw what is known now, and ask for what was logged since."""
+        """Draw what is known now, and request what has been logged since."""
         before, self._snapshot = self._snapshot, snapshot
         if before is None or shown.newest_logged(before) != shown.newest_logged(snapshot):
             wait = min(self.graphics.next - time.monotonic(), self._longest_wait) if self.graphics is not None else 0.0
@@ -122,9 +122,9 @@ class ImageView(LinePanel):
         self.repaint()
 
     def take(self, message: ImageRead) -> None:
-        """Show an image that was read; keys that were pressed meanwhile count from it."""
+        """Show an image that was read; keys pressed meanwhile are relative to it."""
         self._trouble = clean(message.trouble)
-        if message.trouble:  # what is there stays, and the next look at the run asks again
+        if message.trouble:  # keep the current image; the next snapshot asks again
             super().repaint()
             self._asked = None
             return
@@ -142,17 +142,17 @@ class ImageView(LinePanel):
 
     @property
     def _is_of_another_name(self) -> bool:
-        """Whether the image that is on its way is."""
+        """True if the image on its way has another name than the one in view."""
         item, wanted = self._item, self.wanted
         return item is not None and wanted.name != "" and not _is_on(item, Shelf(wanted.name, 0, wanted.is_text))
 
     @property
     def _waits(self) -> bool:
-        """Whether another image is wanted than the one in view."""
+        """True if another image is wanted than the one in view."""
         return self.seen is not None and (self.place != self.seen.place or self._is_of_another_name)
 
     def _to_ask(self) -> Wanted:
-        """The request for the wanted image, as large as it fits."""
+        """Return the request for the wanted image, as large as fits."""
         inks, picture = pixel_inks(self.app.theme), self._places.picture
         if inks is None:
             return self.wanted
@@ -178,13 +178,13 @@ class ImageView(LinePanel):
         super().repaint()
 
     def notify_style_update(self) -> None:
-        """Take another theme, which has another background."""
+        """Apply a new theme, as its background differs."""
         self._asked = None
         super().notify_style_update()
 
     @property
     def _in_pixels(self) -> bool:
-        """Whether it is shown in pixels: never while something may cover it."""
+        """True if it is shown in pixels: never while something may cover it."""
         return self.graphics is not None and not self._covered and self.app.screen is self.screen
 
     def make_room(self, lines: int) -> None:
@@ -206,7 +206,7 @@ class ImageView(LinePanel):
         return Picture(self._at.translate((self.content_region.x, self.content_region.y + 1)), self._raster)
 
     def _draw(self) -> None:
-        """Turn the pixels into cells or into a picture, centred in their place."""
+        """Turn the pixels into cells or into a picture, centred in the available area."""
         before, area = self._at, self._places.picture
         pixels = self.seen.pixels if self.seen is not None else None
         self._cells, self._at, self._raster = [], Region(), None
@@ -275,7 +275,7 @@ class ImageView(LinePanel):
         return slider(self.place, self._count, width, follows=self.follows)
 
     def _names(self, width: int, height: int) -> Iterator[Row]:
-        """The list at the left, scrolled so that the chosen name is in view."""
+        """The list of names at the left, scrolled to show the chosen one."""
         shelves, here = self._shelves, self._shelf_at
         if not width:
             return
@@ -287,7 +287,7 @@ class ImageView(LinePanel):
 
     @property
     def _shelf_at(self) -> int:
-        """The position of the chosen name."""
+        """Index of the chosen name."""
         item, wanted = self._item, Shelf(self.wanted.name, 0, self.wanted.is_text)
         meant = [place for place, one in enumerate(self._shelves) if one._replace(size=0) == wanted]
         found = [place for place, one in enumerate(self._shelves) if item is not None and _is_on(item, one)]
@@ -296,7 +296,7 @@ class ImageView(LinePanel):
     # -- keys
 
     def turn(self, by: int) -> None:
-        """Show another one of this name; from the last one on, new ones are followed."""
+        """Show another image of this name; after the last, new ones are followed."""
         if self._later or self._is_of_another_name:
             self._later.append(partial(self._turn, by))
         else:
@@ -324,17 +324,17 @@ class ImageView(LinePanel):
             self._want(Wanted(shelves[to].name, shelves[to].is_text, step=step))
 
     def filter(self, pattern: str) -> None:
-        """Show only texts that match this, and items whose names do."""
+        """Show only texts that match, and items whose names match."""
         self.pattern, self._later, wanted = pattern, [], self.wanted
         self._want(Wanted(wanted.name, wanted.is_text, step=None if self.follows else self.step or 0.0))
 
     def scroll(self, by: int) -> None:
-        """Scroll a long text down (or up)."""
+        """Scroll a long text down (or up if negative)."""
         self._top += by
         super().repaint()
 
     def to_edge(self, direction: int) -> None:
-        """Show the first or the newest one of this name."""
+        """Show the first or the newest image of this name."""
         self.turn(direction * self._count)
 
     def _want(self, wanted: Wanted) -> None:
@@ -344,7 +344,7 @@ class ImageView(LinePanel):
             self.repaint()
 
     def on_click(self, event: Click) -> None:
-        """A click on a name chooses the name, one on the slider an image."""
+        """Choose the clicked name, or the image at the clicked place of the slider."""
         at, y = self._places, event.y - 1
         if at.names and event.x < at.names and 0 <= y < at.picture.height:
             here = self._shelf_at

@@ -1,4 +1,4 @@
-"""Parts of the launch form: a field with a few values, completion of paths, the preview of what would start."""
+"""Parts of the launch form: a field with a few values, path completion, the preview of what would start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_RUNS_NAMED = 3
 
 
 class Choice(LinePanel, can_focus=True):
-    """A field with a few possible values, in one line: arrows or space change it."""
+    """A one-line field with a few possible values; arrows or space change it."""
 
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind
         Binding("right,space", "turn(1)", show=False),
@@ -30,7 +30,7 @@ class Choice(LinePanel, can_focus=True):
     ]
 
     class Changed(Message):
-        """Another value."""
+        """The value has changed."""
 
     def __init__(self, value: str, choices: tuple[str, ...], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
@@ -38,7 +38,7 @@ class Choice(LinePanel, can_focus=True):
         self.value = value
 
     def action_turn(self, by: int) -> None:
-        """Take the next value; after the last comes the first."""
+        """Select the next value; after the last comes the first."""
         self.value = self.choices[(self.choices.index(self.value) + by) % len(self.choices)]
         self.repaint()
         self.post_message(self.Changed())
@@ -56,7 +56,7 @@ class Choice(LinePanel, can_focus=True):
     def rows(self, width: int, height: int) -> list[Row]:
         arrows = "key" if self.has_focus else "faint"
         place = self.choices.index(self.value)
-        first = 0  # of those in view: as many before the chosen one as leave it room
+        first = 0  # index of the first one in view: as many before the chosen one as fit
         while first < place and sum(len(one) + 3 for one in self.choices[first : place + 1]) > width:
             first += 1
         parts: list[tuple[str, str]] = []
@@ -68,7 +68,7 @@ class Choice(LinePanel, can_focus=True):
 
 
 class Completion(Suggester):
-    """Offers the rest of a path after what is typed; → accepts it."""
+    """Suggests the rest of a path after what was typed; → accepts it."""
 
     def __init__(self, complete: Callable[[str], Awaitable[str | None]]) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -79,12 +79,12 @@ class Completion(Suggester):
 
 
 class LaunchPreview(WheelScrolled, LinePanel):
-    """Exactly what a launch would start, in a panel that can be scrolled."""
+    """Exactly what a launch would start, in a scrollable panel."""
 
     TITLE = "preview"
 
     def __init__(self, earlier: Callable[[str, int, int], list[Row]] = lambda profile, width, height: []) -> None:
-        """``earlier``: gives the lines about earlier runs of the profile, for a width and at most a height."""
+        """``earlier`` returns the lines about earlier runs of the profile, for a width and a maximum height."""
         super().__init__()
         self.titled = True
         self._earlier = earlier
@@ -94,7 +94,7 @@ class LaunchPreview(WheelScrolled, LinePanel):
         self._top = 0
 
     def show(self, preview: Preview | None, error: ReportedError | None = None) -> None:
-        """Show a new preview; with an error, or while its machine is asked, above the last good one."""
+        """Show a new preview; with an error, or while its machine is being asked, the last good one stays below."""
         self._asking = preview.host or "" if preview is not None and preview.is_asked_for else ""
         if self._asking and self.preview is not None and self.preview.host != self._asking:
             self.preview = None
@@ -132,11 +132,11 @@ class LaunchPreview(WheelScrolled, LinePanel):
 def preview_rows(
     preview: Preview | None, error: ReportedError | None, width: int, *, asking: str = "", reasons: bool = True
 ) -> list[Row]:
-    """Command, environment with its reasons, doubts and warnings; a mistake in the form comes before all that.
+    """Return command, environment with reasons, doubts and warnings; a mistake in the form comes before all that.
 
     Args:
-        asking: the machine that has not answered yet what these values would start; the preview is of earlier ones.
-        reasons: give them; without, for lack of room, only what is doubtful is explained.
+        asking: the machine that has not answered yet for these values; the preview is of earlier ones.
+        reasons: give them; without, in little room, only what is doubtful is explained.
     """
     lines: list[Row] = []
     if error:
@@ -165,7 +165,7 @@ def preview_rows(
     title = "the first will run" if preview.runs else "will run"
     folder = cut(clean(preview.cwd, 300), width - len(title) - 6)
     lines.append(row((title, "heading"), ("  in ", "faint"), (folder, "dim")))
-    # What runs is shown with its invisible characters, which everything else leaves out.
+    # The command is shown with its invisible characters, which everything else leaves out.
     lines += _marked("$ ", "faint", visible(preview.command), "", width, _LONGEST_COMMAND_LINES)
     return [*lines, EMPTY, *_environment(preview, width, reasons=reasons)]
 
@@ -188,7 +188,7 @@ def _environment(preview: Preview, width: int, *, reasons: bool) -> list[Row]:
 
 
 def _elsewhere(preview: Preview, width: int) -> list[Row]:
-    """The other machine on which it starts, and what is sent there."""
+    """Return the lines about the other machine on which it starts, and what is sent there."""
     if preview.host is None:
         return []
     told = [line for text in preview.travels for line in _marked("  ", "", text, "dim", width, 4)]
@@ -196,13 +196,13 @@ def _elsewhere(preview: Preview, width: int) -> list[Row]:
 
 
 def _marked(mark: str, mark_role: str, text: str, role: str, width: int, most: int) -> list[Row]:
-    """``text`` in at most this many lines, the first one after a mark, the others after blanks."""
+    """Wrap ``text`` into at most ``most`` lines, the first one after a mark, the others indented."""
     lines = wrap(clean(text, 4000), width - len(mark) - 1, most)
     return [row((" " * len(mark) if place else mark, mark_role), (line, role)) for place, line in enumerate(lines)]
 
 
 class FieldNote(LinePanel):
-    """The line below a field that says what is wrong with it."""
+    """The line below a field that says what is wrong with its value."""
 
     text = ""
 
@@ -221,13 +221,13 @@ class FieldNote(LinePanel):
 
 
 class FieldLabel(LinePanel):
-    """The name of a field, marked while something is entered there."""
+    """The name of a field, marked if something is entered there."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self._text = clean(text, 100)
         self.changed = False
-        """Whether the field has been changed."""
+        """True if the field has been changed."""
 
     def rows(self, width: int, height: int) -> list[Row]:
         here = isinstance(self.parent, Widget) and self.parent.has_focus_within

@@ -1,6 +1,6 @@
-"""The base of every panel: rows go in, and only those that changed are painted again.
+"""The base of every panel: it supplies rows, and only those that changed are painted again.
 
-Of these, ``ui/painting.py`` writes the cells that differ from what the terminal shows.
+Of these, ``ui/painting.py`` writes only the cells that differ from what the terminal shows.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NOT_DIM = Style(dim=False)
 
 
 class LetterTaker:
-    """A widget to type in: while it has the focus, letters go to it, whatever keys they are elsewhere."""
+    """A widget to type in: while it has the focus, it gets letters even if they are keys elsewhere."""
 
     def take(self, character: str) -> None:
-        """Put a character in place of the selection, or at the cursor."""
+        """Insert a character at the cursor, or replace the selection with it."""
         raise NotImplementedError
 
 
@@ -50,7 +50,7 @@ class WheelScrolled:
 
 
 class LinePanel(Widget):
-    """A widget made of rows: subclasses give :meth:`rows`; call :meth:`repaint` whenever these may have changed."""
+    """A widget made of rows: subclasses implement :meth:`rows`; call :meth:`repaint` when these may have changed."""
 
     ALLOW_SELECT = False
     TITLE = ""
@@ -60,26 +60,26 @@ class LinePanel(Widget):
         self._painted: list[Row] = []
         self._palette: dict[str, Style] = {}
         self._is_laid_out = False
-        """Whether it is about to be drawn whole."""
+        """True if it is about to be drawn whole."""
         self._is_fresh = False
-        """Whether its rows were made for a size that Textual has not told it of yet."""
+        """True if its rows were made for a size that Textual has not reported to it yet."""
         self.titled = False
-        """Whether the first row is a rule with the panel's name and status."""
+        """True if the first row is a rule with the panel's name and status."""
         self.number = 0
-        """The number key that leads here; 0: none does."""
+        """The number key that selects it; 0 for none."""
         self.current = False
-        """Whether the scrolling keys scroll it."""
+        """True if the scrolling keys scroll it."""
         self.tabs: tuple[tuple[int, str], ...] = ()
-        """Panels that take turns in this place, by number and name: the title then names all of them."""
+        """Panels that share this place, by number and name: the title then lists all of them."""
 
     @property
     def rows_size(self) -> tuple[int, int]:
-        """Width and height that :meth:`rows` gets."""
+        """Width and height passed to :meth:`rows`."""
         width, height = self.size
         return width, height - 1 if self.titled else height
 
     def status(self) -> tuple[Span, ...]:
-        """A few words about the panel for its title."""
+        """Return a few words about the panel for its title."""
         return ()
 
     def take_lines(self, lines: int) -> None:
@@ -88,11 +88,11 @@ class LinePanel(Widget):
         self.styles.height = lines
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """What the panel shows at this size; missing rows are blank, extra ones are not seen."""
+        """Return the panel's content at this size; missing rows are blank, extra ones are not shown."""
         raise NotImplementedError
 
     def repaint(self) -> None:
-        """Ask for :meth:`rows` and mark the cells that differ from what is on the screen."""
+        """Call :meth:`rows` and mark the cells that differ from what is on the screen."""
         if not self.is_mounted or not self.size:
             return
         width, height = self.size
@@ -112,7 +112,7 @@ class LinePanel(Widget):
     def _title_row(self, width: int) -> Row:
         status, told = list[Span](), 0
         own = sum(len(str(number)) + 1 for number, _ in self.tabs) + width_of(self.TITLE) + 2
-        for span in self.status():  # as much as leaves the name a third of the line, where it needs that
+        for span in self.status():  # as much as leaves the name a third of the line, if it needs that
             if told + width_of(span.text) > width - 6 - min(own, width // 3):
                 break
             status.append(span)
@@ -123,7 +123,7 @@ class LinePanel(Widget):
         return row(*left, Span("─" * max(0, rule), "track"), *right)
 
     def _panel_names(self, width: int) -> list[Span]:
-        """The panel's name, or those of all panels that share its place; in little room only the others' numbers."""
+        """The panel's name, or those of all panels that share its place; in little room, the others' numbers only."""
         if not self.tabs:
             name = f"{self.number} {self.TITLE}" if self.number else self.TITLE
             return [Span(cut(name, width), "key" if self.current else "dim"), Span(" ")]
@@ -136,7 +136,7 @@ class LinePanel(Widget):
         return names
 
     def on_click(self, event: Click) -> None:
-        """A panel's name in a title does what its number does; that of the current one gives it the whole screen."""
+        """A click on a panel's name works like its number key; on the current panel's, it maximizes that."""
         if not self.titled or event.y or not self.number:
             return
         number, x = 0, 0
@@ -149,8 +149,8 @@ class LinePanel(Widget):
             self.app.simulate_key("z" if number == self.number and self.current else str(number))
 
     def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
-        """Take another size: every cell is made again before Textual draws. Otherwise a blank frame and another layout
-        would come first: 10 of a start's 260 ms, and 5 kB.
+        """Apply another size: make every cell again before Textual draws. Otherwise a blank frame and another layout
+        would come first, which takes 10 of a start's 260 ms, and 5 kB.
         """
         before = self._size
         changed = super()._size_updated(size, virtual_size, container_size, layout=False)
@@ -165,13 +165,13 @@ class LinePanel(Widget):
         return changed
 
     def on_resize(self, event: Resize) -> None:
-        """Repaint if the size is not new: the panel was mounted after it got its size, or comes back into view."""
+        """Repaint even if the size is unchanged: the panel was mounted after it got its size, or is back in view."""
         if not self._is_fresh:
             self.repaint()
         self._is_fresh = False
 
     def notify_style_update(self) -> None:
-        """Take another theme: every colour is looked up again."""
+        """Apply another theme: every colour is looked up again."""
         self._palette = {}
         super().notify_style_update()
 
@@ -182,12 +182,12 @@ class LinePanel(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, ground)
 
     def _style_on(self, ground: Style, role: str) -> Style:
-        """A role on a base role; on one drawn in reverse without its colour, which would become the background."""
+        """Combine a role with a base role; on a reversed base without its colour, which would become the background."""
         own = self._style(role) if role else Style.null()
         return ground + (own.without_color + _NOT_DIM if ground.reverse else own)
 
     def _style(self, role: str) -> Style:
-        """The look of a role: one of the theme, or the SGR codes of a program's own output."""
+        """Return the style of a role: one of the theme, or the SGR codes of a program's own output."""
         found = self._palette.get(role)
         if found is None:
             known, parts = palette(self.app.theme), role.split()
@@ -199,40 +199,40 @@ class LinePanel(Widget):
 class PixelPanel(LinePanel):
     """A panel whose curves may be shown in pixels (docs/screen.md, "Charts in pixels").
 
-    Its screen says which pixels the terminal has, what is covered, and asks for :attr:`pictures` with each frame.
+    Its screen tells it how the terminal shows pixels and what is covered, and reads :attr:`pictures` for each frame.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.graphics: Graphics | None = None
-        """The terminal's way to show pixels."""
+        """How the terminal shows pixels, if it can."""
         self.covered = False
-        """Whether a toast covers a part of it."""
+        """True if a toast covers part of it."""
         self._waits = False
 
     @property
     def in_pixels(self) -> bool:
-        """Whether its curves are drawn in pixels: never while something may cover them."""
+        """True if its curves are drawn in pixels: never while something may cover them."""
         if self.graphics is None or self.covered or self.app.screen is not self.screen:
             return False
         return pixel_inks(self.app.theme) is not None
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """What is to be shown in pixels, and where on the screen."""
+        """What to show in pixels, and where on the screen."""
         raise NotImplementedError
 
     def make_room(self, lines: int) -> None:
-        """So many lines of the window above the footer are covered, where no picture may be."""
+        """Note that this many lines of the window above the footer are covered: no picture may be there."""
         covered = lines > 0 and self.region.bottom > self.screen.size.height - 1 - lines
         if covered != self.covered:
             self.covered = covered
             self.repaint()
 
     def line_is_busy(self) -> bool:
-        """Whether a picture that no key asked for must wait until the connection has had time for the last one.
+        """True if a picture that no key asked for must wait until the connection has had time for the last one.
 
-        The panel is drawn again as soon as it may.
+        The panel is redrawn as soon as the wait is over.
         """
         wait = self.graphics.next - time.monotonic() if self.graphics is not None else 0.0
         if wait > 0 and not self._waits:
@@ -241,7 +241,7 @@ class PixelPanel(LinePanel):
         return wait > 0
 
     def want_frame(self) -> None:
-        """Have a frame written, even if no character has changed."""
+        """Have a frame written even if no character has changed."""
         self.refresh(Region(0, 0, self.size.width, 1))
 
     def _draw_late(self) -> None:
@@ -250,7 +250,7 @@ class PixelPanel(LinePanel):
 
 
 class KeyLine(LinePanel):
-    """The footer of a screen. ``usable`` is asked again at every repaint."""
+    """The footer of a screen. ``usable`` is evaluated at every repaint."""
 
     def __init__(self, keys: Sequence[Key], usable: Usable = lambda key: True) -> None:
         super().__init__()
@@ -258,10 +258,10 @@ class KeyLine(LinePanel):
         self._usable = usable
         self.labels: dict[str, str] = {}
         self.elsewhere: frozenset[str] = frozenset()
-        """Keys that a card above shows as well: they are the first to give way if there is no room."""
+        """Keys that a card above shows as well: they are the first to be dropped if there is no room."""
 
     def name_keys(self, labels: dict[str, str]) -> None:
-        """Names that depend on the run, by action."""
+        """Set the names that depend on the run, by action."""
         self.labels = labels
         self.repaint()
 
@@ -273,7 +273,7 @@ class KeyLine(LinePanel):
         return [footer(self._keys, width, self._usable, self.labels, self.elsewhere)]
 
     def on_click(self, event: Click) -> None:
-        """A click on a key presses it."""
+        """Press the clicked key."""
         end = 1
         for key, label, _ in shown_keys(self._keys, self.size.width, self._usable, self.labels, self.elsewhere):
             end += width_of(key.shown) + width_of(label) + 3
@@ -289,8 +289,8 @@ def footer(
     labels: dict[str, str] | None = None,
     elsewhere: Collection[str] = (),
 ) -> Row:
-    """As many keys as fit, the most important first. Those that cannot work now are dim and give way to others, as do
-    those that are shown ``elsewhere`` on the screen.
+    """Return as many keys as fit, the most important first. Keys that cannot work now are dim and make room for others,
+    as do those that are shown ``elsewhere`` on the screen.
     """
     parts: list[Span] = [Span(" ")]
     for key, label, ready in shown_keys(keys, width, usable, labels or {}, elsewhere):
@@ -301,9 +301,9 @@ def footer(
 def shown_keys(
     keys: Sequence[Key], width: int, usable: Usable, labels: dict[str, str], elsewhere: Collection[str]
 ) -> list[tuple[Key, str, bool]]:
-    """The keys of a footer with their names, and whether they can work now.
+    """Return the keys of a footer with their names, and whether they can work now.
 
-    Rare ones, such as those for runs that wait in a queue, are shown only while they can work.
+    Rare ones, such as those for queued runs, are shown only while they can work.
     """
     asked = [(key, labels.get(key.action, key.label), usable(key)) for key in keys]
     named = [one for one in asked if one[2] or not one[0].rare]
@@ -314,7 +314,7 @@ def shown_keys(
 
 
 def _fitting(keys: Sequence[tuple[Key, str, bool]], columns: int) -> list[tuple[Key, str, bool]]:
-    """Those of the keys that fit, the first ones first."""
+    """Return the keys that fit, giving precedence to the first ones."""
     found = []
     for one in keys:
         needed = width_of(one[0].shown) + 1 + width_of(one[1]) + 2

@@ -1,4 +1,4 @@
-"""Where the user is in a log: following its end, or somewhere above; with a level filter and a search. No drawing."""
+"""The user's position in a log: at its end or somewhere above; with a level filter and a search. No drawing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LEVELS: tuple[tuple[str, frozenset[str]], ...] = (
     ("errors", frozenset({"error"})),
 )
 _PAGE_LINES, _MOST_PAGES = 400, 50
-"""How many lines a filter looks at, at most, before it shows what it has found, so that keys stay quick."""
+"""Most lines that a filter checks before it shows what it has found, so that keys stay responsive."""
 _FIRST_SECONDS = 0.05
-"""A search that takes longer than this is continued between keys."""
+"""A search that takes longer than this continues between keys."""
 MOST_COPIED = 2000
-"""How many lines can be copied: terminals accept a few hundred kilobytes for their clipboard."""
+"""Most lines to copy: terminals accept a few hundred kilobytes for their clipboard."""
 
 
 @dataclass(slots=True)
@@ -30,47 +30,47 @@ class Hunt:
     """A search that is still going through a long file."""
 
     pattern: str | None
-    """None: for errors."""
+    """The pattern; None searches for errors."""
     ways: list[tuple[int, bool]]
-    """The stretches to search, one after another, and whether backwards."""
+    """The stretches to search in turn, and whether backwards."""
 
 
 class Place(NamedTuple):
-    """A row of the log: a line by its offset, and which of the rows that it is broken into."""
+    """A row of the log: the offset of its line, and which row of that line it is if the line is wrapped."""
 
     offset: int
     row: int = 0
 
 
 class LogReading:
-    """The part of a document that is in view, and how it is searched and selected."""
+    """The part of a document that is in view, with its search and selection."""
 
     def __init__(self, document: LogDocument) -> None:
         self.document = document
         self.rows_of: Callable[[LogLine], int] = lambda line: 1
-        """Tells how many rows a line takes, at least one."""
+        """Returns how many rows a line takes, at least one."""
         self.level = 0
         self.pattern = ""
         self.found: int | None = None
-        """Offset of the line the last search or error jump led to."""
+        """Offset of the line that the last search or error jump led to."""
         self._asked_for: tuple[int, int] | None = None
-        """Offset and number of the line that was asked for by its number."""
+        """Offset and number of the line that was requested by its number."""
         self.hunt: Hunt | None = None
-        """The search that is going on."""
+        """The search in progress."""
         self.selection: tuple[int, int] | None = None
-        """Offsets of the lines where a selection begins and ends."""
+        """Offsets of the lines where the selection begins and ends."""
         self.total_steps: int | None = None
-        """The steps of the whole training, as far as they are known."""
+        """Total steps of the training, if known."""
         self._steps: LogSteps | None = None
         self._top: Place | None = None
         self._tallies: dict[str, Tally] = {}
-        """How many lines match the search, and the level."""
+        """How many lines match the search, and how many the level."""
         self._before_search: tuple[Place | None, int | None, str] | None = None
         self._numbered: tuple[int | None, int, int | None] = (None, 0, None)
 
     @property
     def steps(self) -> LogSteps:
-        """Which line was printed at which step."""
+        """Maps lines to the step at which they were printed."""
         from ...core.logview.steps import LogSteps
 
         if self._steps is None or self._steps.total != self.total_steps:
@@ -79,11 +79,11 @@ class LogReading:
 
     @property
     def following(self) -> bool:
-        """Whether the view follows new lines."""
+        """True if the view follows new lines."""
         return self._top is None
 
     def rows(self, height: int) -> Sequence[tuple[LogLine, int]]:
-        """The rows in view: for each its line, and which of that line's rows it is."""
+        """Return the rows in view: for each, its line and which row of that line it is."""
         if height <= 0:
             return ()
         if self._top is not None:
@@ -99,7 +99,7 @@ class LogReading:
         return self._rows_of(lines)[-height:]
 
     def lines(self, height: int) -> Sequence[LogLine]:
-        """The lines that are in view, even in part."""
+        """Return the lines that are in view, even in part."""
         return list({line.offset: line for line, _ in self.rows(height)}.values())
 
     def _rows_of(self, lines: Iterable[LogLine]) -> list[tuple[LogLine, int]]:
@@ -111,7 +111,7 @@ class LogReading:
         return self._rows_of(lines)[min(first, self.rows_of(lines[0]) - 1) if lines else 0 :]
 
     def _above(self, place: Place, by: int) -> Place:
-        """The place this many rows above another; the top if there are fewer."""
+        """Return the place ``by`` rows above another; the top if there are fewer."""
         if by <= place.row:
             return Place(place.offset, place.row - by)
         rows = self._rows_of(self._backward(place.offset, by - place.row))
@@ -142,12 +142,12 @@ class LogReading:
             self._top = Place(below[by][0].offset, below[by][1])
 
     def next_level(self) -> None:
-        """Switch the filter."""
+        """Switch to the next level filter."""
         self.level = (self.level + 1) % len(LEVELS)
         self._tallies.pop("level", None)
 
     def count_on(self, seconds: float) -> bool:
-        """Count matches of the search and the level for this many seconds; True if there are more lines to look at."""
+        """Count matches of search and level for this many seconds; return True if there are more lines to count."""
         from ...core.logview.counting import Tally
         from ...core.logview.searching import matching, of_levels
 
@@ -165,7 +165,7 @@ class LogReading:
 
     @property
     def matches(self) -> str:
-        """``3 of 17``: which match this is; empty without a search, or before anything was counted."""
+        """``3 of 17``: position among the matches; empty without a search, or before anything was counted."""
         tally = self._tallies.get("search")
         if tally is None:
             return ""
@@ -180,15 +180,15 @@ class LogReading:
 
     @property
     def level_count(self) -> str:
-        """How many lines the level lets through."""
+        """How many lines pass the level filter."""
         return self._tallies["level"].text if "level" in self._tallies else ""
 
     def begin_search(self) -> None:
-        """Remember where the view is: a search starts here while it is typed, and returns here if it is cancelled."""
+        """Remember the view: a search starts here while it is typed, and returns here if cancelled."""
         self._before_search = self._top, self.found, self.pattern
 
     def cancel_search(self) -> None:
-        """Go back to where the search began."""
+        """Return to where the search began."""
         if self._before_search is not None:
             self._top, self.found, self.pattern = self._before_search
             self.hunt = None
@@ -205,10 +205,10 @@ class LogReading:
         return True
 
     def find(self, pattern: str, rows: int, *, backwards: bool = False, again: bool = False) -> bool | None:
-        """Go to a line that contains ``pattern``; a new search begins in view, a repeated one (``again``) wraps around.
+        """Go to a line that contains ``pattern``; a new search starts in view, a repeated one (``again``) wraps around.
 
         Returns:
-            whether there is one; None: a long file is still being searched, go on with :meth:`search_on`.
+            True if there is one; None: a long file is still being searched, continue with :meth:`search_on`.
         """
         if pattern != self.pattern:
             self._tallies.pop("search", None)
@@ -216,7 +216,7 @@ class LogReading:
         return self._jump(pattern, rows, backwards=backwards, again=again)
 
     def next_error(self, rows: int, *, backwards: bool = False) -> bool | None:
-        """Go to the next error from here; from the end, to the last one. Answers like :meth:`find`."""
+        """Go to the next error from here; from the end, to the last one. Returns the same as :meth:`find`."""
         if self.following and self.found is None:
             backwards = True
         return self._jump(None, rows, backwards=backwards, again=True)
@@ -263,13 +263,13 @@ class LogReading:
 
     @property
     def searched_to(self) -> float | None:
-        """How far through the file a running search has come, 0 to 1."""
+        """How far a running search has come in the file, from 0 to 1."""
         if self.hunt is None or not self.hunt.ways:
             return None
         return min(1.0, self.hunt.ways[0][0] / max(1, self.document.size_bytes))
 
     def stop_search(self) -> bool:
-        """Drop the selection, the running search, or the marks of the last one; False if there is none of them."""
+        """Drop the selection, the running search or the marks of the last one; return False if there was none."""
         if self.selection is not None:
             self.selection = None
             return True
@@ -278,7 +278,7 @@ class LogReading:
         return there
 
     def select(self, rows: int) -> None:
-        """Begin a selection, at the line found last or the last one in view; or drop the one there is."""
+        """Start a selection at the line last found or the last one in view; drop an existing one."""
         if self.selection is not None:
             self.selection = None
             return
@@ -290,18 +290,18 @@ class LogReading:
             self.selection = (start, start)
 
     def select_between(self, first: int, last: int, rows: int) -> None:
-        """Select from one line to another, by their offsets; the view stays."""
+        """Select from one line to another, by offset; the view stays."""
         self._stay(rows)
         self.selection = (first, last)
 
     def _stay(self, height: int) -> None:
-        """Keep the view where it is, even as new lines come."""
+        """Keep the view in place, even as new lines arrive."""
         shown = self.rows(height)
         if shown:
             self._top = Place(shown[0][0].offset, shown[0][1])
 
     def extend(self, by: int, rows: int) -> None:
-        """Move the end of the selection by lines, and the view along with it."""
+        """Move the end of the selection by lines, and the view with it."""
         if self.selection is None:
             return
         first, last = self.selection
@@ -319,14 +319,14 @@ class LogReading:
         return self.selection is not None and min(self.selection) <= offset <= max(self.selection)
 
     def chosen(self, rows: int) -> Sequence[LogLine]:
-        """The selected lines, at most ``MOST_COPIED``; without a selection those in view."""
+        """Return the selected lines, at most ``MOST_COPIED``; without a selection, those in view."""
         if self.selection is None:
             return self.lines(rows)
         found = self._forward(min(self.selection), MOST_COPIED)
         return [line for line in found if line.offset <= max(self.selection)]
 
     def to_line(self, number: int, rows: int) -> bool:
-        """Go to a line by its number, even if it is filtered out; False if there is none, or not yet."""
+        """Go to a line by its number, even if it is filtered out; return False if it does not exist, or not yet."""
         found = self.document.at_line(number, 1)
         if not found:
             return False
@@ -336,7 +336,7 @@ class LogReading:
 
     @property
     def number(self) -> int | None:
-        """The number of the marked line, if it was asked for by that."""
+        """The number of the marked line, if it was requested by number."""
         return self._asked_for[1] if self._asked_for is not None and self._asked_for[0] == self.found else None
 
     def _show(self, line: LogLine, rows: int) -> None:
@@ -351,7 +351,7 @@ class LogReading:
 
     @property
     def place(self) -> tuple[Place | None, int | None]:
-        """What is in view, and the marked line: for :meth:`return_to`."""
+        """Return what is in view and the marked line, to be passed to :meth:`return_to`."""
         return self._top, self.found
 
     def return_to(self, place: tuple[Place | None, int | None]) -> None:

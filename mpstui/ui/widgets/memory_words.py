@@ -1,7 +1,7 @@
-"""What the memory panel says: how far the run is from its limit, each amount over time, what clearing frees, energy.
+"""The text of the memory panel: distance to the limit, each amount over time, what clearing the cache frees, energy.
 
-On unified memory allocator, driver, processes and machine are different questions with different answers, so each has
-its own line and none is guessed from another; what is unknown is n/a with its reason.
+With unified memory, allocator, driver, processes and machine are different questions with different answers: each has
+its own line, and none is guessed from another. Unknown amounts are n/a with a reason.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 WARN_SHARE, BAD_SHARE = 0.85, 0.95
 _SOON_SECONDS = 15 * 60
 _LEAST_SWAP_BYTES = 2**30
-"""Less swap than this is not drawn: a few megabytes are in use on every machine."""
+"""Swap below this is not drawn: every machine uses a few megabytes."""
 _MUCH_LATER = 15.0
-"""If the newest heartbeat is this many seconds younger than the last recorded sample, nobody has looked since."""
+"""If the newest heartbeat is this many seconds newer than the last recorded sample, nobody sampled since."""
 _LEVELS = {"normal": 0.0, "warn": 0.5, "critical": 1.0}
 _LEVEL_ROLES = {"warn": "warn", "critical": "bad"}
 _NOT_READ = "the machine is being read"
@@ -33,42 +33,42 @@ _NOT_READ = "the machine is being read"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """One line: an amount, with its past if there is one. If lines are few, those of the least ``importance`` stay."""
+    """An amount on a line, with its history if any. If lines are few, the lowest ``importance`` numbers stay."""
 
     label: str
     importance: int
     value: str
-    """The current amount in words."""
+    """The current amount as text."""
     past: str = ""
-    """The field of a :class:`MemoryPoint` that holds its past."""
+    """The field of :class:`MemoryPoint` that holds its history."""
     top: float | None = None
-    """The amount that fills the strip; None: the highest in it."""
+    """The amount that fills the strip; None: its highest value."""
     role: str = ""
     share: float | None = None
-    """Share of the limit that can end the run, now."""
+    """Current share of the limit that can end the run."""
     note: str = ""
     short_note: str = ""
     """Replaces the note if that does not fit beside the curve."""
     note_role: str = "dim"
     reason: str = ""
-    """Why the value is unknown, or what it is; shown if no curve is drawn."""
+    """Why the value is unknown, or an explanation of it; shown if no curve is drawn."""
     words: tuple[Span, ...] = ()
     """Replaces note and reason."""
     grows: bool = False
-    """Whether its strip deserves more than one line."""
+    """True if its strip is worth more than one line."""
 
     def at(self, point: MemoryPoint) -> float | None:
         value = getattr(point, self.past) if self.past else None
         return _LEVELS[value] if isinstance(value, str) else value
 
     def role_of(self, value: float) -> str:
-        """The role of a past value: those near the limit stand out."""
+        """Return the role of a past value: those near the limit stand out."""
         if self.past == "pressure":
             return self.role if value < _LEVELS["warn"] else "warn" if value < 1 else "bad"
         return tone(value / self.top, self.role) if self.top and self.share is not None else self.role
 
     def said(self) -> tuple[Span, ...]:
-        """Shown beside the value if there is no curve."""
+        """What to show beside the value if there is no curve."""
         if self.words:
             return self.words
         if self.value == shown.UNKNOWN:
@@ -77,14 +77,14 @@ class Amount:
 
 
 def tone(share: float | None, calm: str = "") -> str:
-    """The role of an amount by its share of a limit."""
+    """Return the role of an amount by its share of a limit."""
     if share is None or share <= WARN_SHARE:
         return calm
     return "bad" if share > BAD_SHARE else "warn"
 
 
 def ranks(snapshot: RunSnapshot) -> Iterator[tuple[Span, ...]]:
-    """A line for each rank of a training with several: its step, what its device holds, and how old that is."""
+    """One line for each rank of a distributed training: its step, loss, memory and the heartbeat's age."""
     for beat in snapshot.ranks:
         held = beat.memory.allocated if beat.memory.driver is None else beat.memory.driver
         age = max(0.0, snapshot.seen - beat.time)
@@ -101,7 +101,7 @@ def ranks(snapshot: RunSnapshot) -> Iterator[tuple[Span, ...]]:
 
 
 def verdict(facts: RunFacts) -> tuple[Span, ...]:
-    """How far it is from the nearest limit, or when it will reach it."""
+    """How far the run is from the nearest limit, or when it will reach it."""
     found = facts.telemetry.headroom if facts.telemetry else None
     if found is None:
         return Span("headroom n/a", "faint"), Span(f"  {_why_no_headroom(facts)}", "faint")
@@ -126,7 +126,7 @@ def _why_no_headroom(facts: RunFacts) -> str:
 
 
 def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]:
-    """Rounded to what can be known: ``limit in 40 s``, ``12 min``, ``5 h``."""
+    """Rounded to a meaningful precision: ``limit in 40 s``, ``12 min``, ``5 h``."""
     about = f"{max(5, round(seconds / 5) * 5)} s" if seconds < 60 else f"{round(seconds / 60)} min"
     about = about if seconds < 7200 else f"{round(seconds / 3600)} h"
     role = "bad strong" if seconds < _SOON_SECONDS else "warn strong"
@@ -137,7 +137,7 @@ def _countdown(found: Headroom, seconds: float, where: Span) -> tuple[Span, ...]
 
 
 def _of(used: float, limit: float) -> str:
-    """``7.2 of 21.3 GiB``: a unit that both have is written once."""
+    """``7.2 of 21.3 GiB``: a shared unit is written once."""
     one, other = shown.size(used), shown.size(limit)
     number, _, unit = one.partition(" ")
     return f"{number if other.endswith(unit) and unit else one} of {other}"
@@ -192,13 +192,13 @@ def _device(facts: RunFacts, now: MemoryPoint | None) -> Iterator[Amount]:
 
 
 def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
-    """The memory of the processes: their footprint or, if that is unknown, what is resident."""
+    """Memory of the processes: their footprint or, if unknown, the resident size."""
     snapshot, tree, memory = facts.snapshot, facts.tree, facts.snapshot.numbers.memory
     now = course[-1] if course else None
     used = _first(tree.footprint_bytes if tree else None, memory.footprint)
     beat = snapshot.numbers.beat
     told_later = beat is not None and memory.rss is not None and now is not None and beat.time > now.time + _MUCH_LATER
-    if used is None and not snapshot.state.active and not told_later:  # what was seen of its beginning is not its end
+    if used is None and not snapshot.state.active and not told_later:  # early samples do not tell its end
         used = _first(*(point.footprint for point in reversed(course)))
     resident = _first(tree.rss_bytes if tree else None, memory.rss)
     label, used = ("resident", resident) if used is None and resident is not None else ("footprint", used)
@@ -212,8 +212,8 @@ def _footprint(facts: RunFacts, course: Sequence[MemoryPoint]) -> Amount:
 
 
 def _machine(facts: RunFacts, course: Sequence[MemoryPoint], now: MemoryPoint | None) -> Iterator[Amount]:
-    """Memory, swap and pressure of the machine: for an ended run as last recorded; without a record those of now, and
-    marked so."""
+    """Memory, swap and pressure of the machine: for an ended run as last recorded; without a record the current values,
+    labelled as such."""
     system, active = facts.system, facts.snapshot.state.active
     why = system.why_unknown if system else lambda name: _NOT_READ
     suffix = "" if active or now is not None else " now"
@@ -269,7 +269,7 @@ def why_no_device(facts: RunFacts) -> str:
 
 
 def loads(facts: RunFacts) -> Iterator[Amount]:
-    """How busy processor and accelerator are and were, as far as anything tells."""
+    """Current and past load of processor and accelerator, as far as known."""
     system, course = facts.system, facts.telemetry.memory if facts.telemetry else ()
     cards = [gpu.busy_percent for gpu in system.gpus if gpu.busy_percent is not None] if system else []
     now = {"gpu_percent": max(cards, default=None), "cpu_percent": system.cpu_percent if system else None}
@@ -283,7 +283,7 @@ def loads(facts: RunFacts) -> Iterator[Amount]:
 
 
 def others(facts: RunFacts, one_line: bool) -> Iterator[Amount]:
-    """The lines below the curves. ``one_line``: all of the energy in one."""
+    """The lines below the curves. ``one_line``: put everything about energy on one."""
     yield _cache(facts)
     yield from _cards(facts)
     for importance, (label, value, notes) in enumerate(_energy(facts, one_line), start=8):
@@ -312,7 +312,7 @@ def _cache(facts: RunFacts) -> Amount:
 
 
 def _cards(facts: RunFacts) -> Iterator[Amount]:
-    """A line for each card, the first with the machine's load and heat; without cards, only the machine."""
+    """One line for each card, the first with the machine's load and heat; without cards, only the machine."""
     system = facts.system
     if system is None:
         return
@@ -337,7 +337,7 @@ def _cards(facts: RunFacts) -> Iterator[Amount]:
 
 
 def _energy(facts: RunFacts, one_line: bool) -> list[tuple[str, str, str]]:
-    """Label, amount and the rest: what it cost, for which share of the run it was measured, and what an epoch takes."""
+    """Label, amount and the rest: the cost, the share of the run that was measured, and the energy per epoch."""
     energy = facts.telemetry.energy if facts.telemetry else None
     if energy is None:
         return [("energy", shown.UNKNOWN, _why_no_energy(facts))]

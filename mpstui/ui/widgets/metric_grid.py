@@ -1,4 +1,4 @@
-"""All metrics of a run as a grid of small charts, as many on a page as fit well, with one cursor through all."""
+"""All metrics of a run as a grid of small charts, as many per page as fit well, sharing one cursor."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ..theme import pixel_inks
 from .lines import PixelPanel
 
 _WIDTH, _HEIGHT = 34, 8
-"""The least cells of one chart on a page where there are more than fit."""
+"""The minimum size of a chart, in cells, if not all fit on one page."""
 _BUCKETS_PER_CELL, _BUCKETS_IN_PIXELS = 2, 4
 
 
 class MetricGrid(PixelPanel):
-    """Pages of charts; only charts in view are drawn, and of these only what has changed."""
+    """Pages of charts; only charts in view are drawn, and of these only the ones that have changed."""
 
     def __init__(self, *, blocks: bool, focus: str = "") -> None:
         super().__init__()
@@ -43,14 +43,14 @@ class MetricGrid(PixelPanel):
         self._names: list[str] = []
         self._thin: dict[str, tuple[SeriesView, int, SeriesView]] = {}
         self._cells: dict[str, tuple[tuple[object, ...], list[Row], Frame | None]] = {}
-        """What was last drawn below the title of each chart, without a cursor, and where things are in it."""
+        """What was last drawn below the title of each chart, without a cursor, and its axes."""
         self._rasters: dict[str, Raster] = {}
-        """The curves of each chart in pixels, if they are shown so."""
+        """The curves of each chart as pixels, if they are shown that way."""
         self._places: dict[str, Region] = {}
-        """Of those in view, from the first cell of the panel."""
+        """The charts in view, relative to the panel's first cell."""
 
     def show(self, snapshot: RunSnapshot) -> None:
-        """Draw what of it is in view."""
+        """Draw the part of the snapshot that is in view."""
         if snapshot is not self._snapshot:
             self._snapshot, self._names = snapshot, names_of(snapshot, self.pattern)
             if self.focus_name not in self._names:
@@ -58,7 +58,7 @@ class MetricGrid(PixelPanel):
             self.repaint()
 
     def filter(self, pattern: str) -> str | None:
-        """Show only what matches; the sentence that says why it cannot be."""
+        """Show only metrics that match; return a sentence if the pattern is invalid."""
         try:
             found = names_of(self._snapshot, pattern) if self._snapshot is not None else []
         except PatternMistake as mistake:
@@ -78,7 +78,7 @@ class MetricGrid(PixelPanel):
         return self._names.index(self.focus_name) if self.focus_name in self._names else 0
 
     def move(self, columns: int, lines: int) -> None:
-        """Move the focus to a neighbouring chart; beyond the edge of a page, to the next page."""
+        """Move the focus to a neighbouring chart; past the edge of a page, to the next page."""
         across = arrangement(len(self._names), *self.rows_size)[0]
         target = self._at + columns + lines * across
         if 0 <= target < len(self._names):
@@ -93,7 +93,7 @@ class MetricGrid(PixelPanel):
             self.repaint()
 
     def move_cursor(self, by: int) -> None:
-        """Move the cursor by cells of the chart in focus; it begins at the newest point."""
+        """Move the cursor by cells of the chart in focus; it starts at the newest point."""
         data = self._data(self.focus_name)
         across, _ = arrangement(len(self._names), *self.rows_size)
         extent = self._extent(data) if data is not None else None
@@ -153,7 +153,7 @@ class MetricGrid(PixelPanel):
         return tuple(Picture(area.translate(at), self._rasters[name]) for name, area in self._places.items())
 
     def _cell(self, name: str, width: int, height: int) -> list[Row]:
-        """A chart below its title; not drawn again if nothing has changed."""
+        """Return a chart below its title; it is not redrawn if nothing has changed."""
         data, here = self._data(name), name == self.focus_name
         if data is None:
             return [EMPTY] * height
@@ -180,7 +180,7 @@ class MetricGrid(PixelPanel):
     def _drawn(
         self, name: str, data: ChartData, view: ChartView, width: int, height: int, *, bare: bool
     ) -> tuple[list[Row], Frame | None]:
-        """What stands below the title of a chart, and where things are there; its curves as pixels where ``bare``."""
+        """Return what is below the title of a chart, and its axes; with ``bare``, the curves are left to pixels."""
         most = _BUCKETS_PER_CELL * max(8, width - GUTTER) * (_BUCKETS_IN_PIXELS if bare else 1)
         thin = replace(
             data,
@@ -200,7 +200,7 @@ class MetricGrid(PixelPanel):
         return [*body, *[EMPTY] * (height - 1 - len(body))], space
 
     def _title(self, data: ChartData, view: ChartView, space: Frame | None, width: int, *, here: bool) -> Row:
-        """The metric's name, its value at the cursor or now, and its best value."""
+        """Return the metric's name, its value at the cursor or now, and its best value."""
         parts: list[Span] = []
         for curve, role in ((data.train, "train"), (data.evaluation, "val")):
             if curve is None or not len(curve.x):
@@ -228,7 +228,7 @@ class MetricGrid(PixelPanel):
         return chart_data(self._snapshot, name) if self._snapshot is not None else None
 
     def _extent(self, data: ChartData) -> tuple[float, float] | None:
-        """Charts over steps share one axis, so that the cursor has one place; its end moves a few cells at a time."""
+        """Charts over steps share an x axis, so that the cursor has one place; its end moves a few cells at a time."""
         series = self._snapshot.series.values() if self._snapshot is not None and data.axis == "step" else data.curves
         ends = [x for view in series if view.axis == data.axis and len(view.x) for x in (view.x[0], view.x[-1])]
         known = [x for x in ends if isfinite(x)]
@@ -238,7 +238,7 @@ class MetricGrid(PixelPanel):
         return min(known), ceil(max(known) / step) * step
 
     def _page(self, width: int, height: int) -> tuple[list[str], int, int, int]:
-        """The names on the page in view, how many charts stand side by side and below each other, and their width."""
+        """Return the names on the page in view, the number of charts across and down, and their width."""
         across, down = arrangement(len(self._names), width, height)
         start = self._at // (across * down) * across * down
         shown = self._names[start : start + across * down]
@@ -253,7 +253,7 @@ class MetricGrid(PixelPanel):
     # -- mouse
 
     def _hit(self, x: int, y: int) -> tuple[str, int] | None:
-        """The chart under the mouse, and the column in it."""
+        """Return the chart under the mouse, and the column in it."""
         width, height = self.rows_size
         shown, across, down, cell_width = self._page(width, height)
         y -= 1 if self.titled else 0
@@ -291,14 +291,14 @@ class MetricGrid(PixelPanel):
 
 
 def names_of(snapshot: RunSnapshot, pattern: str = "") -> list[str]:
-    """The metrics that have a chart, in the order of the table; validation is drawn over the training curve."""
+    """Return the metrics that have a chart, in table order; validation is drawn over the training curve."""
     over = validations(snapshot)
     drawn = (over.get(one.name, one.name) for one in metrics_of(snapshot, pattern) if one.view is not None)
     return list(dict.fromkeys(drawn))
 
 
 def arrangement(count: int, width: int, height: int) -> tuple[int, int]:
-    """How many charts across and down: all of them if they fit, evenly shaped; else as many as can be read."""
+    """Return how many charts across and down: all, evenly shaped, if they fit; otherwise as many as are readable."""
     most_across, most_down = max(1, (width + 1) // (_WIDTH + 1)), max(1, height // _HEIGHT)
     if count >= most_across * most_down:
         return most_across, most_down
@@ -319,7 +319,7 @@ def _beside(parts: Sequence[Row], width: int) -> Row:
 
 
 def _crossed(line: Row, column: int) -> Row:
-    """A line of a chart with the cursor drawn where no curve is."""
+    """Draw the cursor into a line of a chart, where there is no curve."""
     spans, at = [], 0
     for span in line.spans:
         place, end = column - at, at + len(span.text)
@@ -334,7 +334,7 @@ def _crossed(line: Row, column: int) -> Row:
 
 
 def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
-    """The part of a curve around a cell, which alone decides what is read there."""
+    """Return the part of a curve around a cell, which is all that is needed to read its value there."""
     cell = 2 * space.x.span / max(1, space.columns - 1)
     first = max(0, bisect_left(curve.x, cursor - cell) - 2)
     last = bisect_left(curve.x, cursor + cell) + 2
@@ -345,7 +345,7 @@ def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
 
 
 def thinned_view(curve: SeriesView, most: int) -> SeriesView:
-    """The curve with at most this many buckets, which keep its extremes; borders move only when their number halves."""
+    """Reduce a curve to ``most`` buckets, keeping extremes; bucket borders move only when their number halves."""
     size = 1
     while len(curve.x) > most * size:
         size *= 2

@@ -1,4 +1,4 @@
-"""The list of runs, below a line that says what needs attention. The selection is a run or a group, not a line."""
+"""The list of runs, below a line about what needs attention. What is selected is a run or a group, not a line."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _BRAND = (Span(" mpstui", "brand"), Span("  "))
 
 
 class TopLine(LinePanel):
-    """The line above the list: what needs attention, the machine, and how many runs there are."""
+    """The line above the list: what needs attention, the machine, and the number of runs."""
 
     snapshots: Sequence[RunSnapshot] | None = None
     paused_groups: Sequence[str] = ()
     marked = ""
     order = ""
     past: Sequence[SystemSample] = ()
-    """The machine in the last minute."""
+    """Samples of the machine from the last minute."""
     troubles: Sequence[str] = ()
-    """What is wrong with the connections to other machines."""
+    """Problems with the connections to other machines."""
 
     def show(
         self,
@@ -42,7 +42,7 @@ class TopLine(LinePanel):
         hidden: int = 0,
         order: str = "",
     ) -> None:
-        """``hidden``: how many of the marked runs a filter hides. ``order``: how the list is sorted, if it is."""
+        """``hidden``: how many of the marked runs a filter hides. ``order``: how the list is sorted, if at all."""
         self.snapshots, self.paused_groups = snapshots, paused_groups
         self.marked = f"◆ {marked} marked{f', {hidden} of them hidden' if hidden else ''} · " if marked else ""
         self.order = order
@@ -63,9 +63,9 @@ def top_line(
     order: str = "",
     troubles: Sequence[str] = (),
 ) -> Row:
-    """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; trouble is named before anything else.
+    """``mpstui   2 failed · 1 stalled      cpu ▂▅▇ 87 %   12 runs · 2 live``; problems come before anything else.
 
-    A paused queue is named even if it is empty: what is queued next would wait in it without a word.
+    A paused queue is shown even if it is empty: otherwise the next run queued would wait in it without explanation.
     """
     left = [*_BRAND]
     for place, (count, look) in enumerate(attention(snapshots)):
@@ -93,31 +93,31 @@ def top_line(
 
 
 class RunTable(LinePanel):
-    """Lines of runs and of groups. ``snapshots`` are those that match, in the order of the list, folded or not."""
+    """Lines of runs and groups. ``snapshots`` are those that match, in list order, including those in folded groups."""
 
     class Opened(Message):
-        """A run was clicked while it was selected."""
+        """A run was clicked while already selected."""
 
     class Selected(Message):
-        """Another run is selected."""
+        """Another run was selected."""
 
         def __init__(self, run: str | None) -> None:
             super().__init__()
             self.run = run
 
     class Rearranged(Message):
-        """Somebody chose another order, other columns, or folded a group."""
+        """The order, the columns or the folding of a group was changed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.snapshots: Sequence[RunSnapshot] = ()
         self.lines: Sequence[Line] = ()
         self.unread = True
-        """Whether no snapshots have come yet, so that the list may not be called empty."""
+        """True until the first snapshots arrive: the list may not be called empty before."""
         self.selected: str | None = None
-        """The id of a run, or of a group."""
+        """The id of a run or a group."""
         self.marked: tuple[str, ...] = ()
-        """The marked runs, for actions and comparisons, in the order in which they were marked."""
+        """The marked runs, for actions and comparisons, in the order they were marked."""
         self.troubles: Sequence[str] = ()
         """Why the runs of other machines are not known."""
         self.program = "train.py"
@@ -125,11 +125,11 @@ class RunTable(LinePanel):
         self._view: ListView | None = None
         self._matching: Sequence[RunSnapshot] = ()
         self._columns: tuple[int, Layout] | None = None
-        """The columns, by width of the window."""
+        """The columns, with the window width they were chosen for."""
         self._now = 0.0
         self._top = self._room = 0
         self._hides = False
-        """Whether a filter leaves out some of the runs."""
+        """True if a filter hides some of the runs."""
         self._names: NameDisambiguator | None = None
 
     @property
@@ -141,7 +141,7 @@ class RunTable(LinePanel):
 
     @property
     def is_sorted(self) -> bool:
-        """Whether anything but the newest comes first."""
+        """True if the order is not newest first."""
         return bool(self.view.sort or self.view.reverse)
 
     @property
@@ -158,7 +158,7 @@ class RunTable(LinePanel):
 
     @property
     def line(self) -> Line | None:
-        """The line that is selected."""
+        """The selected line."""
         return None if self.index is None else self.lines[self.index]
 
     @property
@@ -169,7 +169,7 @@ class RunTable(LinePanel):
         """Show these runs. The selected run stays selected, and on its line unless the top of the list was in view.
 
         Args:
-            everything: all runs, including those that a filter hides: marks on these stay.
+            everything: all runs, including those that a filter hides, whose marks are kept.
             now: Unix seconds.
         """
         self.unread = False
@@ -191,7 +191,7 @@ class RunTable(LinePanel):
             group = groups_of(self._matching).get(self.selected)
             self.selected = group.id if group is not None and is_folded(group, view) else self.selected
         after = self.index
-        if after is None and self.lines:  # without lines, what is selected waits for its own
+        if after is None and self.lines:  # without lines, the selection waits for its line to appear
             self._choose(self.lines[min(before or 0, len(self.lines) - 1)].key)
         elif after is not None and before is not None and self._top > 0:
             self._top += after - before
@@ -203,10 +203,10 @@ class RunTable(LinePanel):
         return {group.id for group in groups_of(self._matching).values()}
 
     def want(self, view: ListView, *, chosen: bool = True) -> None:
-        """Take another order, other columns or other folds.
+        """Apply another order, other columns or other folds.
 
         Args:
-            chosen: the user chose them and wants them remembered.
+            chosen: the user made the choice and wants it remembered.
         """
         self._view = view
         self._line_up()
@@ -215,8 +215,8 @@ class RunTable(LinePanel):
 
     @property
     def folds(self) -> str:
-        """What enter does to the selected group, in a word; empty if the line is no head of a group, and while a filter
-        hides runs: then all groups are open.
+        """What enter does to the selected group, in a word; empty if the line is not a group's heading, and while a
+        filter hides runs, as all groups are then open.
         """
         line = self.line
         if line is None or line.run is not None or self._hides:
@@ -224,25 +224,25 @@ class RunTable(LinePanel):
         return "unfold" if line.folded else "fold"
 
     def fold(self, group: str) -> None:
-        """Open a group, or leave its head alone."""
+        """Open or close a group."""
         line = next((line for line in self.lines if line.key == group), None)
         if line is not None and not self._hides:
             self.want(self.view._replace(folds={**self.view.folds, group: not line.folded}))
 
     def sort(self, column: str) -> None:
-        """Sort by a column; if it is sorted by that already, the other way round."""
-        if column != "trend":  # a curve has no order
+        """Sort by a column; if the list is sorted by it already, in the other direction."""
+        if column != "trend":  # curves have no order
             same = column == self.view.sort
             self.want(self.view._replace(sort=column, reverse=same and not self.view.reverse))
 
     def sort_next(self) -> None:
-        """Sort by the next of the columns in view; after the last one, newest first again."""
+        """Sort by the next column in view; after the last one, newest first again."""
         names = ["", *(name for name in self.shown_columns if name != "trend")]
         place = names.index(self.view.sort) + 1 if self.view.sort in names else 1
         self.want(self.view._replace(sort=names[place % len(names)], reverse=False))
 
     def select(self, run: str | None) -> None:
-        """Select a run or a group; a run in a folded group opens that."""
+        """Select a run or a group; selecting a run opens its group."""
         from ...core.runs.listing import groups_of
 
         if run is not None and all(line.key != run for line in self.lines):
@@ -259,7 +259,7 @@ class RunTable(LinePanel):
             self.post_message(self.Selected(run))
 
     def mark(self) -> None:
-        """Mark or unmark the selected run, or all of the selected group, and select the next line."""
+        """Mark or unmark the selected run, or all runs of the selected group, and select the next line."""
         line = self.line
         if line is not None:
             meant = [line.run] if line.run is not None else list(line.group.runs if line.group is not None else ())
@@ -269,7 +269,7 @@ class RunTable(LinePanel):
         self.move(1)
 
     def mark_all(self) -> None:
-        """Mark every run that is shown; if all of them are marked, unmark them."""
+        """Mark every run shown; if all are marked, unmark them."""
         shown = [item.run for item in self.snapshots]
         rest = tuple(run for run in self.marked if run not in shown)
         self.mark_only(rest if {*shown} <= {*self.marked} else (*rest, *shown))
@@ -279,7 +279,7 @@ class RunTable(LinePanel):
         self.repaint()
 
     def move(self, by: int) -> None:
-        """Select the line ``by`` places further down; stops at both ends."""
+        """Select the line ``by`` places further down, stopping at both ends."""
         self._select_at((self.index or 0) + by)
 
     def _select_at(self, place: int) -> None:
@@ -306,7 +306,7 @@ class RunTable(LinePanel):
         from .run_row import NameDisambiguator, heading, line_row
 
         room, index = height - 1, self.index or 0
-        self._top -= max(0, room - self._room)  # where there is more room than before, more of what is above is seen
+        self._top -= max(0, room - self._room)  # when the list grows, it reveals more of what is above
         self._room = room
         self._top = max(min(self._top, index, max(0, len(self.lines) - room)), index - room + 1, 0)
         names = self._names = self._names or NameDisambiguator(self.snapshots)
@@ -322,7 +322,7 @@ class RunTable(LinePanel):
         return rows
 
     def on_click(self, event: Click) -> None:
-        """The first click selects, the second opens; one on a title sorts."""
+        """Select on the first click, open on the second; a click on a title sorts."""
         from .run_row import column_at
 
         place = self._top + event.y - 1
@@ -344,7 +344,7 @@ class RunTable(LinePanel):
 
 
 def empty_state(width: int, height: int, program: str) -> list[Row]:
-    """What to do when there is nothing yet."""
+    """What to do while there are no runs yet."""
     ways = [
         ("n", "launch a profile; quickstart takes a minute"),
         ("mpstui demo", "launch quickstart and look at it"),

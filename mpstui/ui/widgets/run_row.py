@@ -1,4 +1,4 @@
-"""One run as a row: columns that give way as the window narrows, columns the user chose, and heads of groups."""
+"""One run as a row: columns that are dropped as the window narrows, columns the user chose, and headings of groups."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from ..rows import Row, Span, bar, clean, cut, fit, row, sparkline, spread, widt
 from .short_names import LEAST_NAME, ShortNames
 
 _TWO_BLANKS_FROM = 100
-"""From this width on, columns are two blanks apart."""
+"""From this width on, columns are separated by two blanks."""
 _COUNTED = 10
-"""``step 1,234``"""
+"""Cells for a count such as ``step 1,234``."""
 _OF_QUEUED = ("state", "name", "host", "device")
-"""The columns that a queued run has, as far as they are the first ones of the table."""
+"""Columns shown for a queued run, provided they come first in the table."""
 _OF_RUNNING, _ENDED = ("speed", "left"), "ended · took"
-"""Columns about a run that goes on; for one that has ended, their place tells when, and how long it took."""
+"""Columns that only apply to active runs; ended runs use their place to say when they ended and how long they took."""
 _WIDEST_VALUE = 16
 _REST_OF_HEAD = 40
-"""Cells of a group's head that are reserved for the counts of its runs by state."""
+"""Cells of a group's heading that are reserved for the counts of its runs by state."""
 
 Cell = Callable[[RunSnapshot, int, float], tuple[Span, ...]]
 
 
 class Shown(NamedTuple):
-    """A column as it is drawn; ``needs``: from this width of the window on, it is shown unasked."""
+    """A column as drawn; ``needs`` is the window width from which it is shown unasked."""
 
     id: str
     title: str
@@ -52,7 +52,7 @@ class Shown(NamedTuple):
     needs: int = 0
     align: str = "left"
     grows: int = 0
-    """Its share of the cells that are left over."""
+    """Its share of the spare cells."""
     widest: int = 0
 
 
@@ -77,9 +77,9 @@ def _name(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 
 
 def _epoch(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
-    """The share of all steps that are done, else of epochs; beside it the epoch being trained, or the step."""
+    """Progress by steps, else by epochs, with the current epoch or step beside it."""
     numbers = snapshot.numbers
-    # The bar of a stream, whose epochs have no end, would tell nothing.
+    # An endless stream of epochs has no total: an epoch bar would show nothing.
     by_steps = numbers.epoch is None or (numbers.epochs is None and numbers.steps is not None)
     counted = f"step {step_text(numbers)}" if by_steps and numbers.step is not None else epoch_text(numbers)
     counted = "…" if counted == shown.UNKNOWN and snapshot.unread else counted
@@ -94,12 +94,12 @@ def _trend(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
 
 @lru_cache(128)
 def _curve(curve: SeriesView, width: int) -> str:
-    """A key draws every row again, and half of a row's time was its curve."""
+    """Cached: every key redraws every row, and the curve took half the time of a row."""
     return sparkline(curve.mean, width)
 
 
 def _text(of: Column, align: str) -> Cell:
-    """A cell of one value."""
+    """Return a cell that shows one value."""
     ends, read_through = of.id in _OF_RUNNING, of.id.startswith("best")
 
     def cell(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
@@ -115,7 +115,7 @@ def _text(of: Column, align: str) -> Cell:
 
 
 def _tags(snapshot: RunSnapshot, width: int, now: float) -> tuple[Span, ...]:
-    """Its tags, then its note as far as there is room."""
+    """The tags, then as much of the note as fits."""
     tags = clean("".join(f"#{tag} " for tag in snapshot.tags))
     left = max(0, width - width_of(tags))
     return (Span(fit(tags, min(width, width_of(tags))), "mark"), Span(fit(clean(snapshot.note, 200), left), "dim"))
@@ -145,7 +145,7 @@ _DRAWN = {one.id: one for one in COLUMNS}
 
 
 def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: float) -> Layout:
-    """The columns that fit and their widths; spare cells go to those that can use them."""
+    """Return the columns that fit and their widths; spare cells go to the columns that can use them."""
     gap = len(_gap(width))
     if view.columns:
         asked = dict.fromkeys(("state", "name", *view.columns))
@@ -157,7 +157,7 @@ def layout(width: int, view: ListView, snapshots: Sequence[RunSnapshot], now: fl
         told = {"host": ("host",), "tags": ("tags", "note"), "best": ("best",), "memory": ("memory",)}
         empty = {name for name, of in told.items() if not any(_has(one, of, now) for one in snapshots)}
         chosen = [one for one in chosen if one.id not in empty]
-        # In a narrow window, every cell that the names of machines do not need goes to the names of the runs.
+        # In a narrow window, cells that host names do not need go to the names of the runs.
         hosts = max((width_of(clean(one.host or "local", 20)) for one in snapshots), default=0)
         chosen = [one._replace(width=min(one.width, max(4, hosts))) if one.id == "host" else one for one in chosen]
     left = width - 2 - sum(one.width for one in chosen) - gap * (len(chosen) - 1)
@@ -173,7 +173,7 @@ def _has(snapshot: RunSnapshot, names: Sequence[str], now: float) -> bool:
 
 
 def _asked_for(name: str, snapshots: Sequence[RunSnapshot], now: float) -> Shown:
-    """A column that the user has chosen, as wide as its content."""
+    """Return a column that the user chose, as wide as its content."""
     found = column(name)
     assert found is not None
     texts = [found.text(one, now) for one in snapshots[:200]]
@@ -188,10 +188,10 @@ def _gap(width: int) -> str:
 
 
 def heading(width: int, columns: Layout, view: ListView, *, ended: bool = False) -> Row:
-    """The titles; the column that the list is sorted by also says in which direction.
+    """The column titles, with an arrow for the direction on the column that sorts the list.
 
     Args:
-        ended: nothing goes on, so that the columns of what does hold ends alone.
+        ended: all runs have ended, so the columns for active runs are replaced by one for the end.
     """
     titles = []
     if ended and view.sort not in _OF_RUNNING:
@@ -212,7 +212,7 @@ def _of_ended(cells: int) -> Shown:
 
 
 def column_at(x: int, width: int, columns: Layout) -> str | None:
-    """The id of the column that is drawn at a cell."""
+    """Return the id of the column drawn at cell ``x``."""
     start = 1
     for one, cells in columns:
         if start <= x < start + cells:
@@ -222,18 +222,18 @@ def column_at(x: int, width: int, columns: Layout) -> str | None:
 
 
 class NameDisambiguator:
-    """How to shorten names so that no two runs of a list look the same."""
+    """Shortens names such that no two runs in a list look the same."""
 
     def __init__(self, snapshots: Iterable[RunSnapshot]) -> None:
         self._snapshots = list(snapshots)
         self._same = Counter(clean(item.name) for item in self._snapshots)
         self._apart: dict[str, dict[str, str]] = {}
-        """For each name that several runs have, once drawn: what tells these apart, by run."""
+        """For each name drawn so far that several runs share: what distinguishes them, by run."""
         self._short = ShortNames(self._same)
 
     def name(self, snapshot: RunSnapshot, width: int) -> tuple[Span, ...]:
-        """The name; if several begin alike, with the words in which they differ; if several are equal, with the
-        settings that differ or, if these do not tell all of them apart, with when it started."""
+        """The name; if several names begin alike, with the words that differ; if several are equal, with the settings
+        that differ or, if these do not distinguish all runs, with the start time."""
         name, role = clean(snapshot.name), _name_role(snapshot)
         if self._same[name] < 2:
             return (Span(fit(self._short.of(name, width), width), role),)
@@ -268,7 +268,7 @@ def line_row(
     marked: bool,
     names: NameDisambiguator,
 ) -> Row:
-    """A run, or the head of a group."""
+    """Draw a run, or the heading of a group."""
     if line.run is None and line.group is not None:
         return group_row(line.group, width, folded=line.folded, selected=selected, marked=marked)
     assert line.run is not None
@@ -276,7 +276,7 @@ def line_row(
 
 
 def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked: bool) -> Row:
-    """``▸ six optimizers  18 · 3 live · 1 failed``, and at the right the best of them."""
+    """``▸ six optimizers  18 · 3 live · 1 failed``, with the best value of the group at the right."""
     parts = [
         Span("◆", "mark") if marked else Span("▌" if selected else " ", "key"),
         Span("▸ " if folded else "▾ ", "key"),
@@ -295,7 +295,7 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
     if best is not None:
         run, metric, value = best
         own, broken = cut(clean(what_differs(run, group)), 40), broken_since(run, metric)
-        of_what = Span(f"{clean(metric, 24)} ", "dim")  # never left out: the column it stands in is the loss
+        of_what = Span(f"{clean(metric, 24)} ", "dim")  # never dropped: the column it stands in is titled loss
         whose = [Span("best ", "dim"), Span(f"{own} "), of_what]
         since = [Span(f"{broken} ", "bad")] if broken else []
         value_of = Span(shown.number(value) + (f" {BROKEN_MARK}" if broken else ""), "warn" if broken else "train")
@@ -310,27 +310,27 @@ def group_row(group: Group, width: int, *, folded: bool, selected: bool, marked:
 
 
 def _varying(group: Group) -> str:
-    """The names of the settings in which the runs of a group differ, in their order: ``lr wd``."""
+    """The names of the settings that differ within a group, in order: ``lr wd``."""
     told = _differing(tuple(one.name for one in group.runs)).values()
     return clean(" ".join(dict.fromkeys(word.partition("=")[0] for words in told for word in words)))
 
 
 def what_differs(snapshot: RunSnapshot, group: Group) -> str:
-    """The words of a run's name that are not in the names of all of its group."""
+    """The words of a run's name that not all names in its group contain."""
     own = _differing(tuple(one.name for one in group.runs)).get(snapshot.name)
     return " ".join(own) if own else snapshot.name
 
 
 @lru_cache(64)
 def _differing(names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """For each name, its settings (``lr=0.1``) that are not in all of the names."""
+    """For each name, the settings (``lr=0.1``) that not all names contain."""
     words = {name: varied(name) for name in names}
     shared = set.intersection(*(set(told) for told in words.values()))
     return {name: tuple(word for word in told if word not in shared) for name, told in words.items()}
 
 
 def _in_group(snapshot: RunSnapshot, group: Group, width: int) -> tuple[Span, ...]:
-    """If the settings of one run do not fit, all of its group show only values; the head names the settings."""
+    """The settings of a run; if any run's do not fit, all of the group show values only, as the heading names them."""
     told = _differing(tuple(one.name for one in group.runs))
     words = told.get(snapshot.name)
     text = clean(" ".join(words) if words else snapshot.name)
@@ -350,11 +350,11 @@ def run_row(
     names: NameDisambiguator | None = None,
     group: Group | None = None,
 ) -> Row:
-    """One run; ``names`` tells those apart that could be taken for each other, ``group`` is the one it is drawn in."""
+    """One run; ``names`` tells similar names apart, and ``group`` is the group it is drawn in."""
     now, gap = snapshot.seen if now is None else now, _gap(width)
     columns = layout(width, ListView(), (), now) if columns is None else columns
     place = clean(snapshot.waits, 200)
-    if place:  # in place of numbers that it cannot have yet
+    if place:  # shown instead of numbers that do not exist yet
         kept = list(takewhile(lambda item: item[0].id in _OF_QUEUED, columns))
         left = sum(cells for _, cells in columns) - sum(cells for _, cells in kept)
         left += len(gap) * max(0, len(columns) - len(kept) - 1)
@@ -375,7 +375,7 @@ def run_row(
 
 
 def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> Layout:
-    """The columns of what goes on made one, which tells when the run has ended and how long it took."""
+    """For an ended run, merge the columns for active runs into one: when it ended and how long it took."""
     end = moment_of_end(snapshot)
     if end is None:
         return columns
@@ -391,7 +391,7 @@ def _with_end(snapshot: RunSnapshot, columns: Layout, gap: int, now: float) -> L
 
 
 def _in_one(columns: Layout, gap: int, made: Callable[[int], Shown]) -> Layout:
-    """The columns of what goes on made one of as many cells; as they are where they do not stand side by side."""
+    """Merge the columns for active runs into one of the same total width, if they are adjacent."""
     places = [place for place, (one, _) in enumerate(columns) if one.id in _OF_RUNNING]
     if not places or places != list(range(places[0], places[-1] + 1)):
         return columns
