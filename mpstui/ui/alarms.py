@@ -1,4 +1,4 @@
-"""Alarms of an open screen: which changes the terminal hears of, and by which control sequences."""
+"""Alarms of an open screen: which changes the terminal is notified of, and by which control sequences."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Alarm(NamedTuple):
     text: str
     run: str = ""
     words: str = ""
-    """The text without the name."""
+    """The text without the run's name."""
 
 
 def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[Alarm]:
-    """What happened between two readings; a run seen for the first time has not changed."""
+    """Return what happened between two readings; a run seen for the first time has not changed."""
     known = {one.run: one for one in before}
     pairs = ((known[one.run], one) for one in after if one.run in known)
     return [
@@ -38,7 +38,7 @@ def alarms(before: Iterable[RunSnapshot], after: Iterable[RunSnapshot]) -> list[
 
 
 def heard(found: Iterable[Alarm], settings: AlertSettings) -> list[Alarm]:
-    """The alarms that the user wants to hear of."""
+    """Return the alarms that the user wants."""
     return [alarm for alarm in found if alarm.event in settings.on and settings.when != "never"]
 
 
@@ -57,7 +57,7 @@ def _change(old: RunSnapshot, new: RunSnapshot) -> Iterable[tuple[str, str]]:
 
 
 def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[str, str]) -> str:
-    """The control sequences that tell a terminal of alarms; empty if the user wants to hear of none."""
+    """Return the control sequences that notify a terminal of alarms; empty if the user wants none of them."""
     wanted = heard(found, settings)
     if not wanted:
         return ""
@@ -67,7 +67,7 @@ def words_for(found: Sequence[Alarm], settings: AlertSettings, environ: Mapping[
 
 
 def _ways(wish: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Both are sent where the terminal does not say what it is: it ignores the one it does not know."""
+    """Both are sent if the terminal cannot be identified: it ignores the one that it does not know."""
     if wish != "auto":
         return () if wish == "off" else (wish,)
     names = [environ.get(name, "").lower() for name in ("TERM_PROGRAM", "LC_TERMINAL", "TERM")]
@@ -80,12 +80,12 @@ def _ways(wish: str, environ: Mapping[str, str]) -> tuple[str, ...]:
 def _notification(way: str, text: str) -> str:
     if way == "osc777":
         return f"{ESC}]777;notify;mpstui;{text.replace(';', ',')}{ESC}\\"
-    # ConEmu and Windows Terminal read a number after "9;" as a command of theirs (9;4 is a progress bar).
+    # ConEmu and Windows Terminal take a number after "9;" for a command of theirs (9;4 is a progress bar).
     return f"{ESC}]9;mpstui: {text}{ESC}\\"
 
 
 def passed_on(sequence: str, environ: Mapping[str, str]) -> str:
-    """Wrapped so that tmux or screen hands it to the terminal outside (tmux: allow-passthrough must be on)."""
+    """Wrap a sequence so that tmux or screen passes it to the outer terminal (tmux needs allow-passthrough)."""
     if environ.get("TMUX"):
         return f"{ESC}Ptmux;{sequence.replace(ESC, ESC + ESC)}{ESC}\\"
     if environ.get("STY"):

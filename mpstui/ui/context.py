@@ -1,4 +1,4 @@
-"""What the app gives every screen: the core, what is known of the runs, toasts, workers, and ways to other screens."""
+"""What the app gives every screen: the core, the state of the runs, toasts, workers, and ways to other screens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UnderWay(Protocol):
     over: bool
 
     def cancel(self) -> None:
-        """Cancel it: the run continues where it was, and the launch does not happen."""
+        """Cancel it: the run continues where it was, or the launch does not happen."""
 
     @property
     def before_leaving(self) -> Question:
@@ -39,31 +39,31 @@ class UnderWay(Protocol):
 
 
 class Context(NamedTuple):
-    """What the app gives each screen, so that no screen needs to know the app."""
+    """What the app gives each screen, so that screens do not depend on the app."""
 
     services: Services
     state: AppState
     toasts: Toasts
     requests: RequestWorker
     moves: RequestWorker
-    """For moves, which may take minutes, so that no other action waits for one."""
+    """For moves, which may take minutes, so that no other action waits for them."""
     sends: RequestWorker
-    """For launches on other machines, and for asking these machines about them."""
+    """For launches on other machines, and for questions to these machines about them."""
     undo: Undo
     blocks: bool
     """Draw with blocks, for fonts without braille."""
     open_run: Callable[..., None]
-    """Show a run, by its id; a metric of it may be named."""
+    """Show a run, by id; a metric of it may be named."""
     close_run: Callable[[], None]
-    """Back to the list of runs."""
+    """Return to the list of runs."""
     launch: Callable[[RunSnapshot | None, Cure | None], None]
     """Open the launch form: to choose a profile, or to change a run's launch, perhaps by a cure, and restart it."""
     focus: Callable[[], None]
     """Make the workers read what the screen in view shows."""
     redraw: Callable[[], None]
-    """Give the newest snapshots to the screen in view."""
+    """Pass the newest snapshots to the screen in view."""
     hurried: Callable[[], Awaitable[bool]]
-    """Whether the key being handled arrived together with others, as in a paste."""
+    """True if the key being handled arrived together with others, as in a paste."""
 
     def say(self, text: str, severity: Severity = "information", about: str | None = None) -> None:
         """Show a toast."""
@@ -71,17 +71,17 @@ class Context(NamedTuple):
 
 
 class AppState:
-    """What outlives the screens: the newest snapshots, why runs ended, what was cleared."""
+    """State that outlives the screens: the newest snapshots, why runs ended, what was cleared."""
 
     def __init__(self, explain: Callable[[RunSnapshot], None]) -> None:
         self.snapshots: tuple[RunSnapshot, ...] | None = None
         """None until the first reading."""
         self.paused_queues: tuple[str, ...] = ()
-        """Queues that start nothing."""
+        """Queues that are not starting anything."""
         self.graphics: Graphics | None = None
         """How the terminal shows pixels; None if it cannot, or has not been asked."""
         self.troubles: tuple[str, ...] = ()
-        """What is wrong with the connections to other machines."""
+        """Problems with the connections to other machines."""
         self.carriage: UnderWay | None = None
         """The newest run or launch being sent away: only one is shown."""
         self.cleared: dict[str, Ack] = {}
@@ -102,11 +102,11 @@ class AppState:
         return self._findings[key]
 
     def known_findings(self, snapshot: RunSnapshot) -> Sequence[Finding] | None:
-        """:meth:`findings` as far as they are known; starts no diagnosis."""
+        """:meth:`findings` as far as known; starts no diagnosis."""
         return self._findings.get((snapshot.run, snapshot.attempts))
 
     def is_diagnosing(self, snapshot: RunSnapshot) -> bool:
-        """Whether the end of its newest attempt is being diagnosed right now."""
+        """True while the end of its newest attempt is being diagnosed."""
         return self._findings.get((snapshot.run, snapshot.attempts), ()) is None
 
     def last_exception(self, snapshot: RunSnapshot) -> EvidenceLine | None:
@@ -114,21 +114,21 @@ class AppState:
         return self._exceptions.get((snapshot.run, snapshot.attempts))
 
     def shown_by(self, snapshot: RunSnapshot) -> EvidenceLine | None:
-        """The line of the log that best shows why it ended, if one is known."""
+        """The line of the log that best shows why it ended, if known."""
         findings = self.known_findings(snapshot)
         return findings[0].shown_by if findings else self.last_exception(snapshot)
 
     def cure(self, snapshot: RunSnapshot) -> Cure | None:
-        """What the remedy of its diagnosis would change, if it is known."""
+        """What the remedy of its diagnosis would change, if known."""
         return self._cures.get((snapshot.run, snapshot.attempts))
 
     def rehearsed(self, snapshot: RunSnapshot) -> Rehearsed | None:
-        """What a rehearsal of a changed launch has shown, if there was one."""
+        """The result of rehearsing a changed launch, if that was done."""
         return self._rehearsed.get((snapshot.run, snapshot.attempts))
 
     def failure(self, snapshot: RunSnapshot) -> Failure:
-        """What the card of a run that has failed shows."""
-        from .widgets.failure_card import Failure  # most first frames show none
+        """Return what the card of a failed run shows."""
+        from .widgets.failure_card import Failure  # most first frames show no such card
 
         return Failure(
             snapshot,
@@ -147,12 +147,12 @@ class AppState:
         self._rehearsed[message.run, message.attempts] = message.rehearsed
 
     def note_answer(self, message: RequestAnswered) -> None:
-        """Keep how much memory a cleared cache gave back."""
+        """Remember how much memory clearing the cache freed."""
         if message.request.action == "clear_cache" and message.ack is not None and message.ack.ok:
             self.cleared[message.run] = message.ack
 
     def is_new(self, mistake: SettingsMistaken) -> bool:
-        """Whether it is reported for the first time: everything that reads the settings reports the same one."""
+        """True if this mistake was not reported before: everything that reads the settings reports the same one."""
         new = mistake.mistakes not in self._mistakes
         self._mistakes.add(mistake.mistakes)
         return new
@@ -164,12 +164,12 @@ class AppState:
         return next((f"{clean(item.name, 40)}: " for item in self.snapshots or () if item.run == run), "")
 
     def neighbour(self, run: str, by: int) -> str | None:
-        """The run ``by`` places further down in the list, if there is one."""
+        """Return the run ``by`` places further down in the list, if there is one."""
         order = [item.run for item in self.snapshots or ()]
         place = order.index(run) + by if run in order else -1
         return order[place] if 0 <= place < len(order) else None
 
 
 def allowed(snapshot: RunSnapshot, action: Action) -> Availability:
-    """Whether an action can work for a run, as found out when the run was read."""
+    """Return whether an action can work for a run, as determined when the run was read."""
     return snapshot.available.get(action.id, Availability(False, "the run is still being read"))

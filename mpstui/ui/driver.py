@@ -1,6 +1,6 @@
-"""Textual's driver of the terminal, except that its reader sleeps until something is typed.
+"""Textual's terminal driver, except that its reader sleeps until something is typed.
 
-Textual's own looks ten times a second: that takes 0.12 % of a core, more than everything else that an idle list costs,
+Textual's own polls ten times a second: that takes 0.12 % of a core, more than everything else that an idle list costs,
 and delays leaving by up to 0.2 s.
 """
 
@@ -17,8 +17,8 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 _TICK_SECONDS, _TICKING_SECONDS = 0.1, 5.0
-"""What was held back, as the beginning of a key or of an answer, is looked at so often, for so long after what was read
-last; nobody holds anything back for longer.
+"""Input held back as the possible beginning of a key or an answer is checked at this interval, for this long after the
+last read; nothing is held back for longer.
 """
 
 
@@ -35,17 +35,17 @@ class _Leaving(threading.Event):
 
 
 class PatientDriver(LinuxDriver):
-    """See above."""
+    """The driver; see the top of this module."""
 
     parser: type[XTermParser] = XTermParser
-    """Turns what is typed into messages."""
+    """Turns input into messages."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.exit_event: _Leaving = _Leaving()
 
     def run_input_thread(self) -> None:
-        """Turn what is typed into messages until the driver stops."""
+        """Turn input into messages until the driver stops."""
         parser = self.parser(self._debug)
         decode = getincrementaldecoder("utf-8")().decode
         terminal, woken, ticks_until = self.fileno, self.exit_event.woken, 0.0
@@ -57,7 +57,7 @@ class PatientDriver(LinuxDriver):
             if terminal in ready:
                 read = os.read(terminal, 1 << 12)
                 ticks_until = time.monotonic() + _TICKING_SECONDS
-                if not read:  # the end of a pipe, which is there for ever
+                if not read:  # the end of a pipe stays readable for ever
                     self.exit_event.wait(_TICK_SECONDS)
                 text = decode(read)
                 for message in parser.feed(text) if text else ():

@@ -1,6 +1,6 @@
 """Every message from the workers to the app and its screens.
 
-None has methods for comparing or printing: nobody does, and compiling them would add 5 ms to each start.
+They have no methods for comparison or printing: nobody needs them, and compiling them would add 5 ms to each start.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Severity = Literal["information", "warning", "error"]
 
 
 class _State(Message):
-    """A message that says how things are now: of several in the queue, only the newest matters."""
+    """A message about the current state: of several in the queue, only the newest matters."""
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, type(self))
@@ -41,18 +41,18 @@ class _State(Message):
 
 @dataclass(eq=False, repr=False)
 class SnapshotsReady(_State):
-    """All runs, newest first; something about them has changed."""
+    """All runs, newest first, after a change."""
 
     snapshots: tuple[RunSnapshot, ...]
     paused_queues: tuple[str, ...] = ()
-    """Queues that start nothing."""
+    """Queues that are not starting anything."""
     troubles: tuple[str, ...] = ()
-    """What is wrong with the connections to other machines."""
+    """Problems with the connections to other machines."""
 
 
 @dataclass(eq=False, repr=False)
 class SystemReady(_State):
-    """The machine, and the processes of the run in focus, if it has any."""
+    """The machine, and the processes of the run in focus, if any."""
 
     system: SystemSample | None
     tree: TreeSample | None
@@ -60,9 +60,9 @@ class SystemReady(_State):
     telemetry: RunTelemetry | None = None
     """The run's telemetry over time."""
     prices: EnergySettings | None = None
-    """What electricity costs, if the settings say so."""
+    """The price of electricity, if set."""
     past: tuple[SystemSample, ...] = ()
-    """The machine in the last minute, the newest sample included."""
+    """The machine during the last minute, including the newest sample."""
 
 
 @dataclass(eq=False, repr=False)
@@ -75,49 +75,49 @@ class GhostReady(_State):
 
 @dataclass(eq=False, repr=False)
 class LogGrew(_State):
-    """The output of the run in focus has changed on disk."""
+    """The output file of the run in focus has changed."""
 
     run: str
 
 
 @dataclass(eq=False, repr=False)
 class WindowRead(_State):
-    """A part of a run's curves was read again, point for point."""
+    """Part of a run's curves, read again point by point."""
 
     window: Window
     curves: Mapping[str, SeriesView]
-    """The curves of those metrics whose points are still in the files."""
+    """The curves of the metrics whose points are still in the files."""
 
 
 @dataclass(eq=False, repr=False)
 class ImageRead(_State):
-    """An image of a run, or why there is none."""
+    """An image of a run, or the reason why there is none."""
 
     wanted: Wanted
     seen: Seen
     trouble: str = ""
-    """Why it could not be asked for, in a sentence; trying again may help."""
+    """Why it could not be requested, as a sentence; trying again may help."""
 
 
 @dataclass(eq=False, repr=False)
 class DiagnosisReady(Message):
-    """Why an attempt ended, the most probable cause first; empty if none is known."""
+    """Why an attempt ended, the most probable cause first; empty if unknown."""
 
     run: str
     attempts: int
-    """How many it had then, rehearsals included."""
+    """How many attempts there were at that time, rehearsals included."""
     findings: Sequence[Finding]
     exception: EvidenceLine | None = None
     """The last exception in the log, if no cause is known."""
     cure: Cure | None = None
     """What the remedy would change; None if there is none to apply."""
     rehearsed: Rehearsed | None = None
-    """What a rehearsal of a changed launch has shown."""
+    """The result of rehearsing a changed launch."""
 
 
 @dataclass(eq=False, repr=False)
 class TerminalNotified(Message):
-    """Control sequences that tell the terminal of a crash, a stall or a finish."""
+    """Control sequences that notify the terminal of a crash, a stall or a finish."""
 
     sequences: str
 
@@ -152,7 +152,7 @@ class RunsLookedInto(Message):
 
 @dataclass(eq=False, repr=False)
 class DetailsRead(Message):
-    """What is known of a run besides its numbers, for the page that shows it."""
+    """What is known about a run besides its numbers, for its info page."""
 
     name: str
     sections: tuple[Section, ...]
@@ -167,7 +167,7 @@ class SettingsMistaken(Message):
 
 @dataclass(eq=False, repr=False)
 class GraphicsKnown(Message):
-    """The terminal has said whether, and how, it can show pixels."""
+    """The terminal has answered whether, and how, it can show pixels."""
 
     graphics: Graphics | None
 
@@ -181,12 +181,12 @@ class RequestAnswered(Message):
     request: Request
     ack: Ack | None
     alone: bool = True
-    """False: it is one of several requests made at once, whose success shows in the list."""
+    """False: one of several requests made at once, whose success shows in the list."""
 
 
 @dataclass(eq=False, repr=False)
 class Launched(Message):
-    """A new run exists; of several, this names the first."""
+    """A new run exists; if there are several, the first is named."""
 
     run: str
     runs: int = 1

@@ -1,7 +1,7 @@
-"""Lines of text with roles: what a panel is made of before it becomes colours. Pure, and readable in a test.
+"""Lines of text with roles: what a panel is made of before it is coloured. Pure, and readable in a test.
 
-A role (``dim``, ``good``, ``title`` ...) is a name that the style sheet gives a colour. Everything that comes from
-outside the program passes :func:`clean` on its way into a row, so nothing in a row can move the cursor or hide text.
+A role (``dim``, ``good``, ``title`` ...) is a name to which the theme gives a colour. Everything from outside the
+program passes through :func:`clean` on its way into a row, so nothing in a row can move the cursor or hide text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 LONGEST = 2000
-"""How many characters of a text are looked at; the rest of a megabyte of a name would never be seen."""
+"""Most characters of a text that are looked at; the rest of a name of a megabyte would never be seen."""
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 LEVELS = 7
@@ -22,14 +22,14 @@ LEVELS = 7
 
 
 class Span(NamedTuple):
-    """A piece of text in one role; the empty role is plain text. Two roles are joined by a space."""
+    """A piece of text in one role; the empty role is plain text. Two roles may be joined by a space."""
 
     text: str
     role: str = ""
 
 
 class Row(NamedTuple):
-    """One line of the screen; ``base`` is the role under all of it, to the panel's right edge."""
+    """One line of the screen; ``base`` is the role underneath all of it, up to the panel's right edge."""
 
     spans: tuple[Span, ...] = ()
     base: str = ""
@@ -41,24 +41,24 @@ class Row(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many cells it takes."""
+        """The number of cells it takes."""
         return sum(width_of(span.text) for span in self.spans)
 
 
 def clean(text: str, longest: int = LONGEST) -> str:
-    """Text from outside as one harmless line: cut first, then freed of control sequences, tabs and line ends."""
+    """Turn outside text into one harmless line: cut first, then stripped of control sequences, tabs and line ends."""
     cut = text[: longest + 1].translate(_SPACES)
     if not cut.isprintable():
-        from ..core.formats.console import strip_controls  # rare, and its package is too dear for the first paint
+        from ..core.formats.console import strip_controls  # rare, and too slow an import for the first paint
 
         cut = strip_controls(cut)
     return cut if len(cut) <= longest else cut[: longest - 1] + "…"
 
 
 def visible(text: str) -> str:
-    """Text as it may reach the terminal: each invisible or control character is replaced by one visible cell.
+    """Make text safe for the terminal: each invisible or control character is replaced by one visible cell.
 
-    The last line of defence: text that was not passed through :func:`clean` shows ``␛`` and controls nothing.
+    The last line of defence: text that did not pass through :func:`clean` shows ``␛`` and controls nothing.
     """
     if text.isprintable():
         return text
@@ -70,7 +70,7 @@ _SPACES = str.maketrans("\t\n\r\v\f", "     ")
 
 
 def row(*parts: str | Span | tuple[str, str], base: str = "") -> Row:
-    """A row of parts; empty ones vanish."""
+    """Make a row of parts, leaving out empty ones."""
     spans = (part if isinstance(part, Span) else Span(part) if isinstance(part, str) else Span(*part) for part in parts)
     return Row(tuple(span for span in spans if span.text), base)
 
@@ -80,12 +80,12 @@ EMPTY = Row()
 
 @lru_cache(4096)
 def width_of(text: str) -> int:
-    """Cells that ``text`` takes; wide characters take two."""
+    """Return the number of cells that ``text`` takes; wide characters take two."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def fit(text: str, width: int, align: str = "left") -> str:
-    """``text`` in exactly ``width`` cells: padded, or cut with an ellipsis."""
+    """Return ``text`` in exactly ``width`` cells: padded, or cut with an ellipsis."""
     if width <= 0:
         return ""
     taken = width_of(text)
@@ -96,12 +96,12 @@ def fit(text: str, width: int, align: str = "left") -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """``text`` in at most ``width`` cells, cut with an ellipsis."""
+    """Return ``text`` in at most ``width`` cells, cut with an ellipsis."""
     return text if width_of(text) <= width else fit(text, width)
 
 
 def spread(left: Iterable[Span], right: Iterable[Span], width: int) -> Row:
-    """``left`` at the left edge and ``right`` at the right one; where they meet, the left is cut."""
+    """Put ``left`` at the left edge and ``right`` at the right one; if they meet, the left is cut."""
     right_spans = tuple(right)
     columns = width - sum(width_of(span.text) for span in right_spans)
     kept = clip(tuple(left), columns - 1 if right_spans else columns)
@@ -110,7 +110,7 @@ def spread(left: Iterable[Span], right: Iterable[Span], width: int) -> Row:
 
 
 def clip(spans: tuple[Span, ...], width: int) -> tuple[Span, ...]:
-    """The spans in at most ``width`` cells; what does not fit ends in an ellipsis."""
+    """Return the spans in at most ``width`` cells; text that does not fit ends in an ellipsis."""
     kept: list[Span] = []
     columns = width
     for span in spans:
@@ -125,7 +125,7 @@ def clip(spans: tuple[Span, ...], width: int) -> tuple[Span, ...]:
 
 
 def bar(fraction: float | None, width: int, role: str = "bar") -> tuple[Span, ...]:
-    """A progress bar of thin lines, heavy for the part that is done; dotted if the share is unknown."""
+    """Return a progress bar of thin lines, heavy for the part done; dotted if the fraction is unknown."""
     if width <= 0:
         return ()
     if fraction is None:
@@ -136,10 +136,10 @@ def bar(fraction: float | None, width: int, role: str = "bar") -> tuple[Span, ..
 
 
 def sparkline(values: Sequence[float], width: int) -> str:
-    """The values in ``width`` cells, the newest at the right; fewer values than cells leave blanks at the left.
+    """Draw values in ``width`` cells, the newest at the right; fewer values than cells leave blanks at the left.
 
     More values than cells are averaged in fixed bins, so that a new value moves few cells. A bin without a finite value
-    is a blank. A constant curve runs along the middle.
+    is blank. A constant curve runs along the middle.
     """
     if width <= 0:
         return ""
@@ -162,7 +162,7 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 def wrap(text: str, width: int, most: int) -> list[str]:
-    """``text`` broken at spaces into at most ``most`` lines of ``width`` cells; the last may end in an ellipsis."""
+    """Break ``text`` at spaces into at most ``most`` lines of ``width`` cells; the last may end in an ellipsis."""
     if width < 1 or most < 1:
         return []
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The core as the screen uses it, and the parts of that which need the screen's own code."""
+"""The core as the screen uses it, plus the services that need the screen's own code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Services(LocalServices):
     """Everything the screen asks for. Most of it reads files: call it from a worker."""
 
     def notification(self, found: Sequence[Alarm]) -> str:
-        """The control sequences that tell the terminal of alarms, as the user set it.
+        """Return the control sequences that notify the terminal of alarms, according to the settings.
 
         Raises:
             UsageError: the settings have mistakes.
@@ -27,7 +27,7 @@ class Services(LocalServices):
         return words_for(found, self.settings().alerts, self.environ)
 
     def heard(self, found: Sequence[Alarm]) -> list[Alarm]:
-        """The alarms that the user wants to hear of.
+        """Return the alarms that the user wants.
 
         Raises:
             UsageError: the settings have mistakes.
@@ -39,10 +39,10 @@ class Services(LocalServices):
     def export(self, snapshot: RunSnapshot, metric: str, form: str) -> Path:
         """Write a run's points (``csv``) or a metric's chart (``svg``, ``png``) to a new file.
 
-        Returns where it is.
+        Returns its path.
 
         Raises:
-            OperationError: what writes it is not installed. OSError: the folder cannot be written.
+            OperationError: a library it needs is not installed. OSError: the folder cannot be written.
         """
         from ..core.sharing import export
 
@@ -57,7 +57,7 @@ class Services(LocalServices):
         return target
 
     def report(self, snapshots: Sequence[RunSnapshot]) -> Path:
-        """Write the page of a run, or of several beside each other, to a new file; returns where it is.
+        """Write the report of a run, or of several side by side, to a new file; return its path.
 
         Raises:
             OSError: the folder cannot be written.

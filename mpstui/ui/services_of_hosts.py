@@ -1,4 +1,4 @@
-"""The screen's services for runs on several machines: the only place where the screen knows of that."""
+"""The screen's services for runs on several machines: the only place where the screen knows about those."""
 
 from __future__ import annotations
 

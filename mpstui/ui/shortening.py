@@ -12,13 +12,13 @@ from os.path import commonprefix
 from .rows import fit, width_of
 
 _LEAST_PIECE = 3
-"""The least characters of a part that is kept: fewer would say nothing."""
+"""Least characters of a part that is kept: fewer would say nothing."""
 _SEPARATORS = re.compile(r"[\s_./:-]")
 
 
 @lru_cache(64)
 def cut_apart(names: tuple[str, ...], width: int) -> Mapping[str, str]:
-    """Each name in ``width`` cells: its beginning and, if several begin alike, the parts in which they differ."""
+    """Return names in ``width`` cells: their beginning and, if several begin alike, the parts in which they differ."""
     others = {name: _cuts(name, names, width) for name in set(names)}
     cut = {name: fit(name, width) for name in others}
     while True:
@@ -30,7 +30,7 @@ def cut_apart(names: tuple[str, ...], width: int) -> Mapping[str, str]:
 
 
 def _cuts(name: str, names: tuple[str, ...], width: int) -> Iterator[str]:
-    """Other ways to cut it, each with two parts of it: those that are nearest to its beginning first."""
+    """Yield other ways to cut it, each keeping two of its parts: those nearest to its beginning first."""
     if width_of(name) <= width:
         return
     alike = {commonprefix((name, other)) for other in names if other != name}  # noqa: RUF071 - no paths

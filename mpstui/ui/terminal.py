@@ -25,7 +25,7 @@ _RESTORE = (
 
 
 class Terminal:
-    """One terminal, as it was before the screen took it."""
+    """A terminal, as it was before the screen took it over."""
 
     def __init__(self, descriptor: int | None = None) -> None:
         self._descriptor = sys.__stdin__.fileno() if descriptor is None and sys.__stdin__ else descriptor or 0
@@ -36,7 +36,7 @@ class Terminal:
             self._before = termios.tcgetattr(self._descriptor)
 
     def gone(self) -> bool:
-        """Whether it hung up: asking for its settings fails then."""
+        """True if it hung up: reading its settings then fails."""
         try:
             termios.tcgetattr(self._descriptor)
         except termios.error as error:
@@ -46,11 +46,11 @@ class Terminal:
         return False
 
     def overdue(self) -> bool:
-        """Whether we are still here some seconds after a signal to end: the terminal must have stalled."""
+        """True if we are still running some seconds after a signal to end: the terminal must have stalled."""
         return self._ordered is not None and time.monotonic() - self._ordered > _GRACE_SECONDS
 
     def end_on_signals(self, leave: Callable[[], object]) -> None:
-        """Have SIGTERM and SIGHUP end the app in good order, even if SIGHUP was ignored. Needs the running loop."""
+        """Have SIGTERM and SIGHUP end the app cleanly, even if SIGHUP was ignored. Needs the running loop."""
         loop = asyncio.get_running_loop()
 
         def ordered(number: int, frame: FrameType | None) -> None:
@@ -60,15 +60,15 @@ class Terminal:
                 loop.call_soon_threadsafe(leave)
 
         for number in (signal.SIGTERM, signal.SIGHUP):
-            # Not the loop's own handler: that one waits for a loop that a stalled terminal has blocked.
+            # Not the loop's own handler: that waits for the loop, which a stalled terminal has blocked.
             signal.signal(number, ordered)
 
     def exit_code(self) -> int:
-        """128 plus the signal that ended us, as a shell counts; 0 if none did."""
+        """128 plus the signal that ended us, as in a shell; 0 if none did."""
         return 128 + self._signal if self._ordered is not None else 0
 
     def die(self) -> None:
-        """Restore the terminal as far as it lets us, and end at once: nothing here needs to be saved."""
+        """Restore the terminal as far as possible, and exit at once: nothing here needs to be saved."""
         with contextlib.suppress(OSError, termios.error, ValueError):
             os.set_blocking(2, False)
             os.write(2, _RESTORE.encode())

@@ -1,11 +1,11 @@
-"""Colours: a dark theme and a light one, each in true colour and in 256, and the terminal's own sixteen for all others.
+"""Colours: a dark and a light theme, each in true colour and in 256, and the terminal's own sixteen for all others.
 
-The inks for 256 colours are cells of its cube and greys of its ramp, chosen by hand: the nearest ones of the true
-colours would be three greys. Under NO_COLOR the sixteen leave only weight; no state is told by colour alone.
+The inks for 256 colours are cells of its cube and greys of its ramp, chosen by hand: the nearest matches of the true
+colours would be three greys. Under NO_COLOR the sixteen leave only weight; no state is shown by colour alone.
 
-A designed theme paints its own ground, so that it can be read whatever the terminal's is; words stand out from every
-ground they are written on by 4.5 to 1 or more (WCAG 2.2), as a test holds. The ANSI themes stand on the terminal's
-ground: on a light one yellow and cyan, which most terminals keep bright, give way to magenta and blue.
+A designed theme paints its own background, so that it is readable whatever the terminal's is; text contrasts with
+every background it is written on by 4.5 to 1 or more (WCAG 2.2), which a test checks. The ANSI themes use that of the
+terminal: on a light one, yellow and cyan, which most terminals keep bright, are replaced by magenta and blue.
 """
 
 from __future__ import annotations
@@ -84,20 +84,20 @@ _ROLES: dict[str, tuple[str, ...]] = {
     "match": ("{ground} on {amber}", "reverse"),
     "raised": ("{ink} on {raised}", ""),
 }
-"""The look of each role: in a designed theme, in the terminal's own colours, there on a light ground if it differs.
+"""The look of each role: in a designed theme, in the terminal's own colours, on a light ground if that differs.
 
-Terminals draw *dim* (SGR 2) as two thirds of the ink down to two fifths, which cannot be read: of the sixteen it is for
-lines and for keys that do nothing now.
+Terminals draw *dim* (SGR 2) at between two thirds and two fifths of the ink, which is unreadable: with sixteen colours
+it is used only for lines and for keys that do nothing now.
 """
 _RUNS = ("train", "val", "mark", "good", "bar", "bad", "title", "quiet")
-"""The looks of runs drawn over each other; with sixteen colours they recur, and labels tell runs of one look apart."""
+"""The looks of runs drawn over each other; with sixteen colours they repeat, and labels tell runs of one look apart."""
 _MORE_RUNS = {
     OWN_THEME: "ffff5a 00a54b 3cffff b4873c ffb4d2 87ff96 d269c3 a5d2ff 00a5a5 ff87e1 f0e196 87b400",
     OWN_LIGHT_THEME: "2d0078 5a0f00 780069 003c1e a53c96 003c69 00004b 3c003c 87002d 5a3c00 4b2d4b 2d1e00",
     OWN_256_THEME: "ffff5f ffafff 00af87 87af00 87ffd7 ffd787 00afd7 afd7ff d78700 afff87 ff87d7 ffafaf",
     OWN_256_LIGHT_THEME: "00005f 5f005f af0087 5f0000 0000af 0000ff 8700af 87005f 870000 000087 5f0087 0000d7",
 }
-"""Colours of further runs: far from each other and from all before, and readable on every ground."""
+"""Colours of further runs: far from each other and from all before, and readable on every background."""
 RUN_ROLES = tuple(f"run{number}" for number in range(1, 21))
 for _name, _colours in _MORE_RUNS.items():
     _INKS[_name].update(zip(RUN_ROLES[len(_RUNS) :], (f"#{ink}" for ink in _colours.split()), strict=True))
@@ -108,7 +108,7 @@ ROLES = frozenset(_ROLES)
 
 @lru_cache(4)
 def palette(theme_name: str) -> Mapping[str, Style]:
-    """The look of every role under a theme."""
+    """Return the look of every role under a theme."""
     inks = _INKS.get(theme_name)
     if inks is not None:
         return {role: Style.parse(looks[0].format(**inks)) for role, looks in _ROLES.items()}
@@ -117,12 +117,12 @@ def palette(theme_name: str) -> Mapping[str, Style]:
 
 
 def picture_inks(*, dark: bool) -> dict[str, str]:
-    """The inks of a designed theme by name, for pictures of charts."""
+    """Return the inks of a designed theme by name, for pictures of charts."""
     return dict(_INKS[OWN_THEME if dark else OWN_LIGHT_THEME])
 
 
 def pixel_inks(theme_name: str) -> dict[str, tuple[int, int, int]] | None:
-    """The inks of a theme as red, green and blue; None where the terminal's own colours are shown."""
+    """Return the inks of a theme as RGB; None if the terminal's own colours are used."""
     inks = _INKS.get(theme_name)
     if inks is None:
         return None
@@ -130,13 +130,13 @@ def pixel_inks(theme_name: str) -> dict[str, tuple[int, int, int]] | None:
 
 
 def ink_of(theme_name: str, role: str) -> tuple[int, int, int]:
-    """The ink of a role in a designed theme as red, green and blue."""
+    """Return the ink of a role in a designed theme as RGB."""
     colour = palette(theme_name)[role].color
     return tuple((colour or Color.parse("default")).get_truecolor())  # type: ignore[return-value]
 
 
 def theme_for(environ: Mapping[str, str], colours: str, ground: str = "dark") -> str:
-    """The theme that suits a terminal: ours need 256 colours, and give way to NO_COLOR (https://no-color.org).
+    """Return the theme that suits a terminal: ours need 256 colours, and yield to NO_COLOR (https://no-color.org).
 
     Args:
         ground: dark or light, see :func:`mpstui.core.terminal.ground`.
@@ -183,12 +183,12 @@ THEMES = tuple(_theme(name, inks) for name, inks in _INKS.items())
 _SHOWN_CODES = frozenset(
     {1, 2, 3, 4, 7, 9, 22, 23, 24, 27, 29, 39, 49, *range(30, 38), *range(40, 48), *range(90, 98), *range(100, 108)}
 )
-"""A program's own colours and weights; what blinks or hides text stays out."""
+"""A program's own colours and weights; codes that make text blink or hide it are left out."""
 
 
 @lru_cache(512)
 def sgr_style(codes: str) -> Style:
-    """The style that SGR parameters like ``1;31`` or ``38;5;208`` add up to (ECMA-48, ISO 8613-6)."""
+    """Return the style that SGR parameters like ``1;31`` or ``38;5;208`` add up to (ECMA-48, ISO 8613-6)."""
     style = Style()
     numbers = iter([int(part) if part.isdigit() else 0 for part in codes.replace(":", ";").split(";")])
     for number in numbers:
@@ -203,7 +203,7 @@ def sgr_style(codes: str) -> Style:
 
 
 def _extended(rest: Iterator[int]) -> Color | None:
-    """A colour by its number of 256, or by its red, green and blue."""
+    """Return a colour given by its index of 256, or by its red, green and blue."""
     kind = next(rest, None)
     if kind == 5:
         number = next(rest, None)

@@ -1,4 +1,4 @@
-"""The terminal's title and progress bar, which show how the training goes while another tab is in view."""
+"""The terminal's title and progress bar, which show how the training is going while another tab is in view."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ..core.model.snapshot import RunSnapshot
 
 _PAUSE_SECONDS = 3.0
-"""Seconds between two titles that differ in nothing but numbers."""
+"""Seconds between two titles that differ only in numbers."""
 SAVE, RESTORE = f"{ESC}[22;0t", f"{ESC}]0;{BELL}{ESC}[23;0t"
-"""Saves and restores the title; a terminal that cannot is left with an empty one rather than one out of date."""
+"""Save and restore the title; a terminal that cannot is left with an empty one rather than an outdated one."""
 _VTE_WITH_PROGRESS = 7900
 
 
 class Title:
-    """What one terminal's title says now."""
+    """The current title of a terminal."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -31,10 +31,10 @@ class Title:
         self._next = 0.0
 
     def change(self, snapshots: Sequence[RunSnapshot], place: str, now: float) -> str:
-        """The control sequences that bring it up to date; empty if it is, or was updated a moment ago.
+        """Return the control sequences that update it; empty if it is up to date, or was updated a moment ago.
 
         Args:
-            place: the run in view, if one is.
+            place: the run in view, if any.
             now: monotonic seconds.
         """
         run = in_focus(snapshots, place)
@@ -46,11 +46,11 @@ class Title:
         return (SAVE if before is None else "") + f"{ESC}]0;{wanted[0]}{BELL}" + self._progress(run, wanted[1])
 
     def restored(self) -> str:
-        """The control sequences that restore the earlier title."""
+        """Return the control sequences that restore the earlier title."""
         return "" if self._told is None else RESTORE + self._progress(None, None)
 
     def _progress(self, run: RunSnapshot | None, share: float | None) -> str:
-        """ConEmu's progress (OSC 9;4): kind 1 is normal, 2 is an error, 0 shows none."""
+        """ConEmu's progress bar (OSC 9;4): kind 1 is normal, 2 is an error, 0 shows none."""
         if not self._bar:
             return ""
         kind = 0 if run is None or share is None else 2 if shown.needs_attention(run) else 1
@@ -58,14 +58,14 @@ class Title:
 
 
 def in_focus(snapshots: Sequence[RunSnapshot], place: str) -> RunSnapshot | None:
-    """The run in view; on the list, the only one that is live."""
+    """Return the run in view; on the list, the only live one."""
     live = [one for one in snapshots if one.is_live]
     seen = [one for one in snapshots if one.run == place] or (live if len(live) == 1 else [])
     return seen[0] if seen else None
 
 
 def title(snapshots: Sequence[RunSnapshot], run: RunSnapshot | None) -> str:
-    """``63 % 0.9142 resnet · 3m 42s``; what is not known is left out."""
+    """``63 % 0.9142 resnet · 3m 42s``; unknown parts are left out."""
     if run is None:
         worst = [f"{count} {look.word}" for count, look in shown.attention(snapshots)]
         live = sum(one.is_live for one in snapshots)
@@ -80,12 +80,12 @@ def title(snapshots: Sequence[RunSnapshot], run: RunSnapshot | None) -> str:
 
 
 def share_done(run: RunSnapshot | None) -> float | None:
-    """The progress of a run that is not over."""
+    """Return the progress of a run that is not over."""
     return shown.total_progress(run.numbers) if run is not None and run.state.active else None
 
 
 def has_progress_bar(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is known to read OSC 9;4: others show it as a notification."""
+    """True if the terminal is known to understand OSC 9;4: others show it as a notification."""
     name = f"{environ.get('TERM', '')} {environ.get('TERM_PROGRAM', '')}".lower()
     vte = environ.get("VTE_VERSION", "")
     known = "ghostty" in name or bool(environ.get("WT_SESSION")) or environ.get("ConEmuANSI") == "ON"

@@ -1,4 +1,4 @@
-"""Moving about in a chart: zoom, window and cursor, each as a step from one view to the next. Pure."""
+"""Navigating a chart: zoom, window and cursor, each as a function from one view to the next. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def navigate(what: str, view: ChartView, space: Frame, data: ChartData) -> Chart
 
 
 def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> ChartView:
-    """Show ``factor`` times as much of x, around the cursor, or holding the right edge."""
+    """Show ``factor`` times as much of x, around the cursor, or keeping the right edge."""
     extent = data.extent()
     if extent is None:
         return view
@@ -32,7 +32,7 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
     whole_span = extent[1] - extent[0]
     if span >= whole_span:
         return view._replace(left=None, right=None)
-    # By step and by time a window is read again, point for point; else there is no more than is held.
+    # Over steps and time, a window is read again point by point; otherwise there is only what is held.
     most = max(curve.count if curve.axis == "step" or data.by_time else len(curve.x) for curve in data.curves)
     span = max(span, whole_span * min(1, _CLOSEST_POINTS / most))
     if view.cursor is None and view.right is None:
@@ -44,7 +44,7 @@ def zoom(view: ChartView, space: Frame, data: ChartData, factor: float) -> Chart
 
 
 def pan(view: ChartView, space: Frame, data: ChartData, share: float) -> ChartView:
-    """Move the window by a share of its own width; at the right end it follows the newest point again."""
+    """Move the window by a share of its width; at the right end it follows the newest point again."""
     extent = data.extent()
     if extent is None or (view.left is None and view.right is None):
         return view
@@ -73,5 +73,5 @@ def move_cursor(view: ChartView, space: Frame, data: ChartData, cells: int) -> C
     ahead = (x for x in data.curves[0].x if (x - now) * cells > 0 and space.x.low <= x <= space.x.high)
     point = min(ahead, key=lambda x: abs(x - now), default=there)
     if abs(point - now) > abs(there - now) + space.x.span / space.columns:
-        there = point  # points lie farther apart than cells: it goes from one to the next
+        there = point  # the points are further apart than cells: jump to the next one
     return view._replace(cursor=min(extent[1], there))

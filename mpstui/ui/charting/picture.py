@@ -23,12 +23,12 @@ from .scale import Frame, Scale, tick_labels, value_scale
 WIDTH, HEIGHT = 960, 480
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 20, 44, 50
 _LABEL_CELLS = 8
-"""Characters that have room to the left of the chart."""
+"""Characters that fit to the left of the chart."""
 _TEXT_SIZE = 13
 
 
 class Shape(NamedTuple):
-    """A line through points, a filled area, or words; places are pixels from the top left."""
+    """A line through points, a filled area, or text; positions are pixels from the top left."""
 
     kind: str
     """``line``, ``area`` or ``text``."""
@@ -36,13 +36,13 @@ class Shape(NamedTuple):
     ink: str
     text: str = ""
     anchor: str = "start"
-    """Which end of the words is at the place: ``start``, ``middle`` or ``end``."""
+    """Which end of the text is at the position: ``start``, ``middle`` or ``end``."""
     bold: bool = False
     width: float = 1.0
 
 
 def shapes(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *, dark: bool = False) -> list[Shape]:
-    """The shapes of one metric: title, axes, ranges as areas, the curves, marks of NaN and restarts."""
+    """Return the shapes of a metric: title, axes, ranges as areas, the curves, marks of NaN and restarts."""
     view = view or ChartView()
     inks, data = picture_inks(dark=dark), chart_data(snapshot, metric)
     curves = [(one, ink) for one, ink in ((data.train, "teal"), (data.evaluation, "amber")) if one is not None]
@@ -96,7 +96,7 @@ def _axes(space: Frame, axis: str, inks: dict[str, str]) -> Iterator[Shape]:
 
 
 def _marks(space: Frame, curves: Sequence[tuple[SeriesView, str]], inks: dict[str, str]) -> Iterator[Shape]:
-    """Marks where a new attempt took over, and where a value was not finite."""
+    """Yield marks where a new attempt took over, and where a value was not finite."""
     for x in sorted({mark for curve, _ in curves for mark in curve.attempt_marks}):
         place = _at(space, x, space.y.low)
         if place is not None:
@@ -108,7 +108,7 @@ def _marks(space: Frame, curves: Sequence[tuple[SeriesView, str]], inks: dict[st
 
 
 def _strokes(space: Frame, xs: Sequence[float], ys: Sequence[float]) -> Iterator[tuple[tuple[float, float], ...]]:
-    """The curve in pieces: what is not finite is a gap. A single point is drawn as a short stroke, to be visible."""
+    """Split the curve at values that are not finite. A single point becomes a short stroke, to be visible."""
     piece: list[tuple[float, float]] = []
     for x, y in [*zip(xs, ys, strict=True), (math.nan, math.nan)]:
         place = _at(space, x, y)
@@ -120,7 +120,7 @@ def _strokes(space: Frame, xs: Sequence[float], ys: Sequence[float]) -> Iterator
 
 
 def _range(space: Frame, curve: SeriesView, ink: str) -> Iterator[Shape]:
-    """The area between the lowest and the highest value of every column."""
+    """Yield the area between the lowest and the highest value of every column."""
     highs = list(_strokes(space, curve.x, curve.high))
     lows = list(_strokes(space, curve.x, curve.low))
     for high, low in zip(highs, lows, strict=False):
@@ -129,7 +129,7 @@ def _range(space: Frame, curve: SeriesView, ink: str) -> Iterator[Shape]:
 
 
 def _between(ink: str, ground: str, share: float) -> str:
-    """A colour mixed into another: files have no transparency that every viewer knows."""
+    """Mix a colour into another: not every viewer supports transparency."""
     pairs = zip(_channels(ink), _channels(ground), strict=True)
     return "#" + "".join(f"{round(one * share + other * (1 - share)):02x}" for one, other in pairs)
 
@@ -139,7 +139,7 @@ def _channels(ink: str) -> tuple[int, ...]:
 
 
 def as_svg(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *, dark: bool = False) -> bytes:
-    """The chart as SVG, with words as text."""
+    """Return the chart as SVG, with text as text."""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         f'font-family="system-ui, sans-serif" font-size="{_TEXT_SIZE}">',
@@ -163,7 +163,7 @@ def as_svg(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *,
 
 
 def as_png(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *, dark: bool = False) -> bytes:
-    """The chart as PNG at twice its size, for screens with a high resolution.
+    """Return the chart as PNG at twice its size, for high-resolution screens.
 
     Raises:
         OperationError: Pillow is not installed.
@@ -179,7 +179,7 @@ def as_png(snapshot: RunSnapshot, metric: str, view: ChartView | None = None, *,
         points = [(2 * x, 2 * y) for x, y in shape.points]
         if shape.kind == "text":
             anchor = {"start": "ls", "middle": "ms", "end": "rs"}[shape.anchor]
-            text = shape.text.replace("━", "-").replace("✗", "x")  # its font lacks them
+            text = shape.text.replace("━", "-").replace("✗", "x")  # the font lacks these characters
             draw.text(points[0], text, fill=shape.ink, anchor=anchor, font=font)
         elif shape.kind == "area":
             draw.polygon(points, fill=shape.ink)

@@ -1,6 +1,6 @@
-"""The plot of a chart in pixels, for terminals that can show them: the same curves, axes and colours as in characters.
+"""The plot of a chart in pixels, for terminals that can show them: same curves, axes and colours as in characters.
 
-Values are where the labels of the axis say: the ends of the axis are in the middle of the first and the last cell.
+Values are placed as the axis labels say: the ends of the axis are in the middle of the first and the last cell.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from .plot import ChartView, y_ticks
 from .scale import Frame, Scale
 
 _REACH = 0.9
-"""By how many pixels to each side a steep line is widened, to be as wide as a flat one."""
+"""Pixels by which a steep line is widened to each side, to look as wide as a flat one."""
 _RANGES_PER_CELL = 4
-"""Finer detail would be noise, and cost as many bytes as all the rest."""
+"""Finer detail would be noise, and cost as many bytes as everything else."""
 _DASH, _GAP = 0.7, 0.45
-"""Lengths of a dashed line, in widths of a cell."""
+"""Lengths in a dashed line, in cell widths."""
 _APART = 1.4
-"""From this distance between two points on, in widths of a cell, each has a dot of its own."""
+"""Points at least this far apart on average, in cell widths, get a dot each."""
 
 
 def rasterise(
@@ -34,11 +34,11 @@ def rasterise(
     inks: Mapping[str, Colour],
     like: Raster | None = None,
 ) -> Raster:
-    """What the plot of a chart shows, without words.
+    """Return the plot of a chart, without text.
 
     Args:
-        inks: the theme's, by name.
-        like: the raster before this one.
+        inks: the inks of the theme, by name.
+        like: the previous raster.
     """
     raster, pixels = Raster(space.columns, space.lines, cell, inks["ground"], like), in_pixels(space, cell)
     for tick in y_ticks(space):
@@ -54,7 +54,7 @@ def rasterise(
     for ghost in data.ghosts:
         _line(raster, pixels, ghost, compared_values(ghost), raster.ink(inks["dim"]), thin, dashed=ghost.evaluation)
     if data.train is not None:
-        # With fewer points than columns, ranges would be specks: a line through what was measured joins them.
+        # With fewer points than columns, ranges would be specks: a line through the measured points joins them.
         _line(raster, pixels, data.train, data.train.mean, raster.ink(inks["trainrange"]), thin)
         for piece in data.train.superseded:
             _line(raster, pixels, piece, piece.mean, raster.ink(inks["faint"]), thin)
@@ -77,13 +77,13 @@ def rasterise_curves(
     inks: Mapping[str, Colour],
     like: Raster | None = None,
 ) -> Raster:
-    """Draw the curves of several runs over each other, each in its ink: the last one stands out."""
+    """Draw the curves of several runs over each other, each in its ink; the last one stands out."""
     raster, pixels = Raster(space.columns, space.lines, cell, inks["ground"], like), in_pixels(space, cell)
     for tick in y_ticks(space):
         _across(raster, pixels, tick, raster.ink(inks["edge"]))
     if view.cursor is not None:
         _upright(raster, pixels, view.cursor, raster.ink(inks["cursor"]))
-    numbers = [raster.ink(colour) for _, colour in curves]  # before their soft edges take the palette
+    numbers = [raster.ink(colour) for _, colour in curves]  # before soft edges use up the palette
     for place, ((curve, _), ink) in enumerate(zip(curves, numbers, strict=True), 1):
         width = max(1.5, cell.height / (7 if place == len(curves) > 1 else 13))
         _line(raster, pixels, curve, curve.smooth, ink, width)
@@ -97,7 +97,7 @@ Place = tuple[float, float]
 def rasterise_segments(
     segments: Iterable[tuple[Place, Place, Colour, bool]], size: tuple[int, int], cell: Cell, ground: Colour
 ) -> Raster:
-    """Draw straight lines in their order: from where to where, their ink, and whether they stand out."""
+    """Draw straight lines in order, each given by its ends, its ink, and whether it stands out."""
     raster, drawn = Raster(*size, cell, ground), list(segments)
     numbers = {colour: raster.ink(colour) for _, _, colour, _ in drawn}
     for (left, top), (right, bottom), colour, thick in drawn:
@@ -111,7 +111,7 @@ def rasterise_segments(
 
 
 def in_pixels(space: Frame, cell: Cell) -> Frame:
-    """The same axes in pixels, extended by half a cell beyond the middle of the outer cells."""
+    """Return the same axes in pixels, extended by half a cell beyond the middle of the outer cells."""
     wide, high = space.columns * cell.width, space.lines * cell.height
     left, top = (cell.width - 1) / 2, (cell.height - 1) / 2
     across = _stretched(space.x, left / max(1, wide - 1 - 2 * left))
@@ -120,7 +120,7 @@ def in_pixels(space: Frame, cell: Cell) -> Frame:
 
 
 def _stretched(axis: Scale, share: float) -> Scale:
-    """An axis longer by a share at both ends."""
+    """Return an axis that is longer by a share at both ends."""
     if axis.log:
         factor = math.exp(axis.span * share)
         return Scale(axis.low / factor, axis.high * factor, log=True)
@@ -140,7 +140,7 @@ def _across(raster: Raster, pixels: Frame, value: float, ink: int) -> None:
 
 
 def _upright(raster: Raster, pixels: Frame, x: float, ink: int, every: int = 1) -> None:
-    """A line from top to bottom, or a dotted one."""
+    """Draw a line from top to bottom, dotted if ``every`` is more than 1."""
     place = pixels.x.position(x)
     if place is not None and -1e-9 <= place <= 1 + 1e-9:
         column = raster.columns[round(place * (pixels.columns - 1))]
@@ -190,7 +190,7 @@ def _line(
 
 
 def _dots(raster: Raster, pixels: Frame, curve: SeriesView, ink: int) -> None:
-    """Draw a dot at each point, if they are apart."""
+    """Draw a dot at each point, if they are far enough apart on average."""
     places = [place for place in map(pixels.x.position, curve.x) if place is not None and 0 <= place <= 1]
     if len(places) * _APART * raster.cell.width > pixels.columns:
         return

@@ -1,4 +1,4 @@
-"""Axes: from a value to its place and back, with round ends and ticks. Pure, no Textual."""
+"""Axes: map a value to its position and back, with round ends and ticks. Pure, no Textual."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from typing import NamedTuple
 _GREATEST = 1e300
 """Larger values (and NaN) are off the chart: the steps of such an axis would overflow."""
 _SMALLEST_POSITIVE = 1e-200
-"""Smaller values are zero to a log axis: ratios of denormal numbers would overflow."""
+"""Smaller values count as zero on a log axis: ratios of denormal numbers would overflow."""
 _DEEPEST_LOG = 1e-15
-"""A log axis reaches this far below its greatest value."""
+"""A log axis extends this far below its greatest value."""
 _LOG_WORTH_IT = 30.0
-"""A curve that spans this ratio is shown better in decades."""
+"""A curve that spans this ratio reads better on a log axis."""
 
 
 _LABEL_CELLS = 6
 _DIGITS, _MOST_DIGITS = 4, 12
-"""Of a tick's label, as a rule and where fewer would not tell it from the next one."""
+"""Digits of a tick label: usually, and at most where fewer would not tell it from the next one."""
 _FEWEST_LINES, _MANY_LINES = 10, 12
-"""From this many lines on, the labelled values are whole lines apart; with fewer, that would cost too much height."""
+"""From this many lines on, labelled values are whole lines apart; with fewer, that would cost too much height."""
 _LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
 _COST_OF_ODD_START, _COST_OF_A_LINE_BETWEEN = 1.3, 0.04
-"""How much taller it must draw the curve for an axis to begin between two labelled values, or to have fewer of them."""
+"""Factors for choosing an axis: one that begins between labelled values, or has fewer, must make the curve taller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis from ``low`` to ``high``, both finite and apart; ``log`` needs both above 0."""
+    """An axis from ``low`` to ``high``, both finite and different; ``log`` needs both above 0."""
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
-    """Distance of the labelled values, if it was chosen with the axis; None: as many as there is room for."""
+    """Distance between labelled values, if chosen with the axis; None: as many as there is room for."""
     span: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "span", math.log(self.high / self.low) if self.log else self.high - self.low)
 
     def position(self, value: float) -> float | None:
-        """0 at ``low``, 1 at ``high``; None for what the axis cannot hold (NaN, or not above 0 on a log axis)."""
+        """Return 0 at ``low``, 1 at ``high``; None if the axis cannot hold it (NaN, or not above 0 on a log axis)."""
         if not abs(value) < _GREATEST:
             return None
         if not self.log:
             return (value - self.low) / self.span
         if value <= _SMALLEST_POSITIVE:
             return None
-        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # a ratio can be rounded to 0
+        return math.log(max(value / self.low, _SMALLEST_POSITIVE)) / self.span  # the ratio may have been rounded to 0
 
     def ticks(self, most: int) -> list[float]:
-        """Round values inside the axis: decades (with 2 and 5 if they fit) on a log axis, else steps of 1, 2 or 5."""
+        """Return round values inside the axis: decades (with 2 and 5 if they fit) if log, else steps of 1, 2 or 5."""
         if most < 1:
             return []
         if self.log:
@@ -78,25 +78,25 @@ class Frame(NamedTuple):
     columns: int
     lines: int
     pinned: Scale | None = None
-    """The value axis of a pinned curve; the same one if both share it."""
+    """The value axis of a pinned curve; the same object if both share it."""
 
     def column_of(self, x: float) -> int | None:
-        """The cell column of ``x``; None outside."""
+        """Return the cell column of ``x``; None if outside."""
         position = self.x.position(x)
         return round(position * (self.columns - 1)) if position is not None and -1e-9 <= position <= 1 + 1e-9 else None
 
     def x_at(self, column: int) -> float:
-        """The x in the middle of a cell column."""
+        """Return the x in the middle of a cell column."""
         return self.x.low + self.x.span * (column / max(1, self.columns - 1))
 
 
 def value_scale(values: Iterable[float], log: bool | None, lines: int = 0) -> Scale:
-    """The axis for these values; ``log``: None chooses, True falls back to linear if nothing is above 0.
+    """Return an axis for these values; ``log``: None chooses, True falls back to linear if nothing is above 0.
 
-    The ends are rounded outwards to a few round numbers, so that a curve that moves a little leaves the axis as it is.
+    The ends are rounded outwards to a few round numbers, so that small movements of the curve keep the axis.
 
     Args:
-        lines: how many lines the labelled values of a linear axis are spread over evenly; 0: it has none.
+        lines: the number of lines over which a linear axis spreads its labelled values evenly; 0: not by lines.
     """
     finite = [value for value in values if abs(value) < _GREATEST]
     positive = [value for value in finite if value > _SMALLEST_POSITIVE]
@@ -120,9 +120,9 @@ def value_scale(values: Iterable[float], log: bool | None, lines: int = 0) -> Sc
 
 
 def _in_whole_lines(low: float, high: float, lines: int) -> Scale:
-    """The linear axis whose labelled values are whole lines apart: ``1 2 3``, each as far from the next.
+    """Return the linear axis whose labelled values are whole lines apart: ``1 2 3``, evenly spaced.
 
-    It begins at such a value unless that makes the curve much flatter: the axis then stays the same as the curve moves.
+    It begins at such a value unless that makes the curve much flatter, so that it stays the same as the curve moves.
     """
     found: list[tuple[float, Scale]] = []
     for every in _LINES_APART if lines >= _MANY_LINES else _FEW_LINES_APART:
@@ -141,7 +141,7 @@ def _in_whole_lines(low: float, high: float, lines: int) -> Scale:
 
 
 def _decade_step(value: float, fine: bool, *, down: bool) -> float:
-    """The closest round number that is at most ``value`` if ``down``, else at least; ``fine``: of a finer choice."""
+    """Return the closest round number at or below ``value`` if ``down``, else at or above; ``fine``: more choices."""
     decade = 10.0 ** math.floor(math.log10(value))
     steps = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0) if fine else (1.0, 2.0, 5.0, 10.0)
     scaled = value / decade
@@ -151,7 +151,7 @@ def _decade_step(value: float, fine: bool, *, down: bool) -> float:
 
 
 def nice_step(rough: float) -> float:
-    """The 1, 2 or 5 times a power of ten that is at least ``rough``."""
+    """Return 1, 2 or 5 times a power of ten, the smallest that is at least ``rough``."""
     if not math.isfinite(rough) or rough <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(rough))
@@ -172,7 +172,7 @@ def _log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def tick_labels(ticks: Sequence[float], room: int) -> list[str]:
-    """The ticks of one axis, with as many digits as tell them apart in at most ``room`` cells each."""
+    """Format the ticks of an axis with enough digits to tell them apart, in at most ``room`` cells each."""
     labels = [tick_label(tick) for tick in ticks]
     for digits in range(_DIGITS + 1, _MOST_DIGITS):
         if len(set(labels)) == len(labels):
@@ -185,7 +185,7 @@ def tick_labels(ticks: Sequence[float], room: int) -> list[str]:
 
 
 def tick_label(value: float, digits: int = _DIGITS) -> str:
-    """A tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-5``, ``50k``; in more where more digits are wanted."""
+    """Format a tick in at most 6 cells: ``0.05``, ``1``, ``200``, ``1e-5``, ``50k``; longer with more digits."""
     magnitude = abs(value)
     for scale, unit in ((1e6, "M"), (1e3, "k")):
         if scale * (10 if unit == "k" else 1) <= magnitude < 1e9:

@@ -1,8 +1,8 @@
-"""The panels of a run's screen: every module of this package declares one, which has the module's name::
+"""The panels of a run's screen: every module of this package declares one, named after the module::
 
     PANEL = Panel(order=60, help="what happened to the run, newest first", widget=lambda: ListPanel(event_rows))
 
-Its place on the screen, its number key, its turn with the tab key and its line on the help page follow from that.
+Its place on the screen, its number key, its turn with the tab key and its line on the help page follow from this.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Moment:
 
     step: float
     time: float | None
-    """Unix seconds; None if not known."""
+    """Unix seconds; None if unknown."""
     leader: Literal["chart", "log"]
     """The panel that chose the moment; the others follow."""
 
@@ -50,13 +50,13 @@ class RunFacts:
 
     snapshot: RunSnapshot
     warning: str = ""
-    """The most serious of the things that are going wrong now."""
+    """The most serious of the problems it has now."""
     slow: tuple[Stretch, ...] = ()
     """Steps in which the training was slower than before."""
     system: SystemSample | None = None
-    """The machine; sampled, as is ``tree``, while a panel in view needs it."""
+    """The machine; like ``tree``, sampled only while a panel in view needs it."""
     past: tuple[SystemSample, ...] = ()
-    """The machine in the last minute."""
+    """The machine during the last minute."""
     tree: TreeSample | None = None
     """The run's processes."""
     telemetry: RunTelemetry | None = None
@@ -71,30 +71,30 @@ class RunFacts:
 
     @property
     def hour(self) -> float:
-        """The present hour: the texts of moments change no faster."""
+        """The current hour: texts about moments change no more often."""
         return self.snapshot.seen // 3600
 
     @property
     def beats(self) -> bool:
-        """Whether its trainer reports by heartbeats."""
+        """True if its trainer sends heartbeats."""
         return self.snapshot.numbers.beat is not None
 
 
 class RunPanel(LinePanel):
-    """A part of a run's screen, drawn from the newest facts it was given."""
+    """A part of a run's screen, drawn from the latest facts it was given."""
 
     facts: RunFacts | None = None
     scrolls = False
-    """Whether the scrolling keys move it."""
+    """True if the scrolling keys scroll it."""
     drawn_from: tuple[str, ...] | None = None
-    """The fields of the facts that it depends on, so that not every heartbeat redraws it; None is all."""
+    """The fields of the facts that it depends on, so that not every heartbeat redraws it; None for all."""
 
     def wishes(self, most: int) -> tuple[int, int]:
-        """How many lines it needs, its title included, and how many it could fill if it got up to ``most``."""
+        """Return the lines it needs, including its title, and the lines it could fill if given up to ``most``."""
         return 2, 2
 
     def show(self, facts: RunFacts) -> None:
-        """Take new facts and draw them; a panel out of view draws them when it comes into view."""
+        """Draw new facts; a hidden panel draws them when it comes into view."""
         before, self.facts = self.facts, facts
         if self.display:
             names = self.drawn_from if before is not None else None
@@ -109,7 +109,7 @@ class RunPanel(LinePanel):
 
 
 _MODEST_LINES = 7
-"""How many lines a list asks for as long as the other panels of its column do not have enough."""
+"""Lines that a list asks for while the other panels of its column lack some."""
 RowsOf = Callable[[RunFacts, int], list[Row]]
 """Turns the facts into all lines of a panel, given its width in cells."""
 
@@ -141,7 +141,7 @@ class ListPanel(WheelScrolled, RunPanel):
         return min(_MODEST_LINES, lines), lines
 
     def repaint(self) -> None:
-        """Draw the lines first, then the title, which says how many do not fit."""
+        """Draw the lines first, then the title, as it says how many do not fit."""
         width, height = self.rows_size
         self._lines = self.rows_of(self.facts, width) if self.facts and width > 0 else []
         self._top = max(0, min(self._top, len(self._lines) - height))
@@ -158,40 +158,40 @@ class ListPanel(WheelScrolled, RunPanel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """A panel, as a module of this package declares it."""
+    """A panel, as declared by a module of this package."""
 
     order: int
-    """Decides its number key and its turn with the tab key."""
+    """Determines its number key and its turn with the tab key."""
     help: str
     """Its line on the help page."""
     widget: Callable[[], RunPanel]
     at_left: bool = False
-    """Whether a wide window shows it at the left, as chart and log, and not in the right column."""
+    """True if a wide window shows it at the left, like chart and log, instead of in the right column."""
     needs_machine: bool = False
-    """Whether the machine is sampled while it is in view."""
+    """True if the machine must be sampled while it is in view."""
 
 
 @cache
 def panels() -> Mapping[str, Panel]:
-    """All panels by name, in order."""
+    """Return all panels by name, in order."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     found: dict[str, Panel] = {name: import_module(f"{__name__}.{name}").PANEL for name in names}
     return dict(sorted(found.items(), key=lambda item: item[1].order))
 
 
 def nothing_yet(why: str, *, unread: bool) -> Row:
-    """The one row of an empty list. ``unread``: there may be entries that this snapshot does not hold yet."""
+    """Return the single row of an empty list. ``unread``: there may be entries not yet in this snapshot."""
     return row((" being read …" if unread else f" {why}", "dim"))
 
 
 def at_moment(facts: RunFacts, word: str = "at") -> list[Row]:
-    """The row that says which past moment a panel shows; none if it shows now."""
+    """Return a row that says which past moment a panel shows; none if it shows the present."""
     moment = facts.moment
     return [row((f" {word} {moment.words(facts.snapshot.seen)}", "key"))] if moment is not None else []
 
 
 def moments(times: Iterable[float], now: float) -> list[str]:
-    """The moments as texts of equal width."""
+    """Format moments as texts of equal width."""
     texts = [shown.moment_of_day(time, now) for time in times]
     longest = max(map(len, texts), default=0)
     return [text.ljust(longest + 2) for text in texts]

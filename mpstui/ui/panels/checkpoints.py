@@ -1,4 +1,4 @@
-"""The checkpoints of a run, newest first; the best, the incomplete and those of other runs are named."""
+"""The checkpoints of a run, newest first; the best, incomplete ones and those of other runs are marked as such."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import ListPanel, Panel, RunFacts, moments, nothing_yet
 
 
 def checkpoint_rows(facts: RunFacts, width: int) -> list[Row]:
-    """A line for each file; until one was found, what the trainer reports."""
+    """A line for each file; until one is found, what the trainer reports."""
     snapshot = facts.snapshot
     if not snapshot.checkpoints:
         reported = snapshot.numbers.checkpoint

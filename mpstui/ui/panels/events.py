@@ -17,7 +17,7 @@ _me = cache(asker)
 
 
 def event_rows(facts: RunFacts, width: int) -> list[Row]:
-    """What has happened, the newest first; up to the moment shown, if one is."""
+    """What has happened, newest first; up to the moment shown, if any."""
     snapshot = facts.snapshot
     if not snapshot.events:
         return [nothing_yet("nothing has happened yet", unread=snapshot.brief)]

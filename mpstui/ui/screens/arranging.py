@@ -1,4 +1,4 @@
-"""What the list's screen does with its lines: their order, their columns, the filter, and the marks on them."""
+"""What the list's screen does with its lines: order, columns, filter and marks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ArrangingScreen(ActingScreen):
-    """The part of the list's screen that changes what the list looks like, and no run."""
+    """The part of the list's screen that changes how the list looks, but no run."""
 
     table: RunTable
 
@@ -70,7 +70,7 @@ class ArrangingScreen(ActingScreen):
         self.query_one(FilterLine).open()
 
     def action_unfilter(self) -> None:
-        """Show all runs again; or else drop the marks; or else show the newest first again."""
+        """Drop the filter; without one, the marks; with neither, sort newest first again."""
         table = self.table
         if self.query_one(FilterLine).drop():
             return
@@ -101,7 +101,7 @@ class ArrangingScreen(ActingScreen):
         self.show_selected()
 
     def action_compare(self) -> None:
-        """Compare the marked runs, or one with the selected one; without a mark, all runs of the selected group."""
+        """Compare the marked runs, a single marked one with the selected one, or without marks the selected group."""
         from ...core.runs.comparison import MOST_COMPARED
 
         marked, selected, line = self.table.marked, self.acting_on, self.table.line

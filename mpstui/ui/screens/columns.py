@@ -1,4 +1,4 @@
-"""Choosing the columns of the list, among all in which some run has a value; those shown now come first."""
+"""Choosing the columns of the list, among all in which some run has a value; current ones come first."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ColumnList(WheelScrolled, LinePanel):
         return [row(("columns of the list", "title")), *lines, EMPTY, keys]
 
     def on_click(self, event: Click) -> None:
-        """A click on a column shows or hides it."""
+        """Show or hide the clicked column."""
         place = event.screen_y - self.content_region.y - 1
         if 0 <= place < min(len(self.names), self.content_size.height - 3):
             self.place = self._top + place
@@ -74,7 +74,7 @@ class ColumnList(WheelScrolled, LinePanel):
 
 
 class ColumnChooser(ModalScreen[tuple[str, ...] | None]):
-    """Returns the ids of the chosen columns in their order; none: as many as the width has room for."""
+    """Returns the ids of the chosen columns in order; none: as many as fit the width."""
 
     CSS_PATH = "../styles/dialogs.tcss"
     BINDINGS = [  # noqa: RUF012 - Textual's name and kind

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ComparisonScreen(ActingScreen):
-    """One metric of all runs over one axis, and a table of settings and results; live runs are followed."""
+    """One metric of all runs on one axis, and a table of settings and results; live runs are followed."""
 
     CSS_PATH = "../styles/comparing.tcss"
     SCOPES = (Scope.COMPARISON,)
@@ -46,7 +46,7 @@ class ComparisonScreen(ActingScreen):
         return Focus(compared=self._runs)
 
     def show_runs(self, snapshots: Sequence[RunSnapshot]) -> None:
-        """Draw the runs that still exist, in the order in which they were marked."""
+        """Draw the runs that still exist, in the order they were marked."""
         known = {item.run: item for item in snapshots}
         found = [known[run] for run in self._runs if run in known]
         if not found:
@@ -68,7 +68,7 @@ class ComparisonScreen(ActingScreen):
             self.context.say(why_not, "warning")
 
     def action_open(self) -> None:
-        """Open the selected run alone; leaving that leads back to the list."""
+        """Open the selected run alone; leaving that returns to the list."""
         run = self.query_one(Comparison).selected
         if run is not None:
             self.context.open_run(run.run)
@@ -77,13 +77,13 @@ class ComparisonScreen(ActingScreen):
         self.query_one(Comparison).scroll_rows(by)
 
     def places(self) -> Iterable[Entry]:
-        """Write the page of all compared runs."""
+        """Offer to write the report of all compared runs."""
         from .copying import report_entry
 
         return (report_entry(self, self.query_one(Comparison).snapshots),)
 
     def action_copy(self) -> None:
-        """Offer the page of all of them, and what can be copied of the selected one."""
+        """Offer the report of all of them, and what can be copied from the selected one."""
         from .copying import entries as copies
 
         compared = self.query_one(Comparison)

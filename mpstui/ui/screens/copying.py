@@ -1,4 +1,4 @@
-"""What can be copied of a run (value, id, command, paths) or written to a file. Loaded by its key only."""
+"""What can be copied from a run (value, id, command, paths) or written to a file. Imported by its key only."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterator[Entry]:
-    """What can be copied or written for a run, the value of the metric in view first.
+    """Yield what can be copied or written for a run, the value of the metric in view first.
 
     Args:
-        metric: whose value and chart are meant.
+        metric: the metric whose value and chart are offered.
     """
     view = snapshot.series.get(metric)
     value = view.last if view is not None else snapshot.numbers.loss if metric == "loss" else None
@@ -56,7 +56,7 @@ def entries(screen: ActingScreen, snapshot: RunSnapshot, metric: str) -> Iterato
 
 @cache
 def draws_png() -> bool:
-    """Whether what draws PNG files is installed."""
+    """True if the library that draws PNG files is installed."""
     return find_spec("PIL") is not None
 
 
@@ -69,7 +69,7 @@ def _copy(screen: ActingScreen, name: str, text: str) -> Entry:
 
 
 def report_entry(screen: ActingScreen, snapshots: Sequence[RunSnapshot]) -> Entry:
-    """The report of a run, or of several side by side."""
+    """Return the entry for the report of a run, or of several side by side."""
     host, runs = next((one.host for one in snapshots if one.host), ""), " ".join(one.run for one in snapshots)
     several = f" of these {len(snapshots)} runs" if len(snapshots) > 1 else ""
     about = f"a page{several} to send: curves, settings, events, end of the log; written to the current folder"
@@ -80,7 +80,7 @@ def report_entry(screen: ActingScreen, snapshots: Sequence[RunSnapshot]) -> Entr
 
 
 def _write(screen: ActingScreen, what: str, make: Callable[[], Path]) -> None:
-    """Write a file into the folder where mpstui was opened, on a thread of its own."""
+    """Write a file into the folder where mpstui was opened, on a separate thread."""
 
     def write() -> Toast:
         return Toast(f"wrote {clean(shown.short_paths(str(make()), Path.cwd()), 300)}")

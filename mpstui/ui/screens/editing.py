@@ -1,4 +1,4 @@
-"""From a failure to the line of code that raised it, in the user's own editor. Loaded by its key only."""
+"""From a failure to the line of code that raised it, in the user's editor. Imported only when its key is pressed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WITH_COLON = frozenset(("hx", "helix", "subl", "zed", "mate"))
 
 
 def editor_command(environ: Mapping[str, str], path: Path, line: int) -> list[str]:
-    """What opens a file at a line: ``VISUAL``, else ``EDITOR``, else vi. Most editors know ``+LINE FILE``."""
+    """Return the command that opens a file at a line: ``VISUAL``, else ``EDITOR``, else vi. Most know ``+N FILE``."""
     words = shlex.split(environ.get("VISUAL") or environ.get("EDITOR") or "") or ["vi"]
     name = Path(words[0]).name
     if name in _WITH_GOTO:
@@ -31,7 +31,7 @@ def editor_command(environ: Mapping[str, str], path: Path, line: int) -> list[st
 
 
 def edit_code(screen: ActingScreen, snapshot: RunSnapshot, shown: EvidenceLine | None) -> None:
-    """Hand the terminal to the editor until it ends; if there is no such line here, say why."""
+    """Hand the terminal to the editor until it exits; if there is no such line here, say why."""
     if shown is None or shown.file_line is None:
         screen.context.say("Nothing names the line of code that failed.", "warning")
         return

@@ -1,4 +1,4 @@
-"""The base of screens over a run's own that show more of that run."""
+"""The base of screens that open over a run's own screen and show more of that run."""
 
 from __future__ import annotations
 

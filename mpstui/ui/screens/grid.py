@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class GridScreen(FollowingScreen):
-    """Enter shows the chart in focus on the run's screen."""
+    """The grid; enter shows the chart in focus on the run's screen."""
 
     CSS_PATH = "../styles/grid.tcss"
     SCOPES = (Scope.GRID,)
@@ -55,7 +55,7 @@ class GridScreen(FollowingScreen):
     # -- keys
 
     def action_back(self) -> None:
-        """Leave a filter, else drop the cursor, else go back to the run."""
+        """Drop a filter, else the cursor, else return to the run."""
         if self.grid.pattern:
             self.grid.filter("")
         elif not self.grid.drop_cursor():

@@ -1,4 +1,4 @@
-"""The page of keys, made from the table of keys: in columns, those of the screen it was opened on first."""
+"""The help page, made from the table of keys, in columns; those of the screen it was opened on come first."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Block = list[Row]
 
 
 class Help(Page):
-    """Every key, by where it works."""
+    """Every key, grouped by where it works."""
 
     def __init__(self, here: Sequence[Scope]) -> None:
         """``here``: the scopes of the screen that it is opened on."""
@@ -33,8 +33,8 @@ class Help(Page):
 
 
 def help_rows(width: int, height: int, here: Sequence[Scope] = ()) -> list[Row]:
-    """The page in lines of at most ``width`` cells: as many blocks beside each other as fit into ``height`` lines, and
-    the others below them in the same way.
+    """Return the page in lines of at most ``width`` cells: as many blocks side by side as fit into ``height`` lines,
+    and the others below them in the same way.
     """
     count = _columns(width)
     cells = (width - _GAP * (count - 1)) // count
@@ -54,8 +54,8 @@ def _columns(width: int) -> int:
 
 
 def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
-    """The keys of the screen, then those of other screens; panels and states behind the first ones, where that makes
-    the lowest page.
+    """The keys of the screen, then those of other screens; panels and states are inserted after the first ones,
+    where the page becomes shortest.
     """
     own = tuple(dict.fromkeys((Scope.EVERYWHERE, *here)))
     blocks = []
@@ -77,7 +77,7 @@ def _blocks(cells: int, here: Sequence[Scope], count: int) -> list[Block]:
 
 
 def _split(blocks: Sequence[Block], count: int) -> list[list[Block]]:
-    """The blocks in their order in at most this many columns, the highest of which is as low as possible."""
+    """Split the blocks, in order, into at most this many columns such that the tallest is as short as possible."""
     highest = _least(blocks, count)
     columns: list[list[Block]] = [[]]
     height = 0
@@ -91,7 +91,7 @@ def _split(blocks: Sequence[Block], count: int) -> list[list[Block]]:
 
 
 def _least(blocks: Sequence[Block], count: int) -> int:
-    """Lines that the blocks take in this many columns."""
+    """Return the height of the blocks in this many columns."""
     heights = [len(block) for block in blocks]
     highest = max(max(heights), -(-sum(heights) // count))
     while _columns_of(heights, highest) > count:
@@ -100,7 +100,7 @@ def _least(blocks: Sequence[Block], count: int) -> int:
 
 
 def _columns_of(heights: Iterable[int], highest: int) -> int:
-    """Columns that blocks of these heights fill, none of them higher than that."""
+    """Return the number of columns for blocks of these heights, none of them higher than ``highest``."""
     columns, height = 1, 0
     for one in heights:
         height += one
@@ -121,7 +121,7 @@ def _beside(columns: Sequence[Sequence[Block]], cells: int) -> list[Row]:
 
 
 def _block(title: str, entries: Iterable[tuple[str, str, str, str, str]], width: int) -> Block:
-    """Entries below a title: a key or glyph, a word, each with its role, and what it means beside or below them."""
+    """Entries below a title: a key or glyph and a word, each with its role, and the meaning beside or below them."""
     name = cut(title, max(1, width - 4))
     lines = [row(("─ ", "track"), (name, "title"), (" ", ""), ("─" * (width - len(name) - 3), "track"))]
     for sign, sign_role, word, role, text in entries:

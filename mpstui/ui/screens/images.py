@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class ImagesScreen(FollowingScreen):
-    """When it is left, the run's panels go to the step of the image that was in view."""
+    """When the user leaves, the run's panels go to the step of the image that was in view."""
 
     CSS_PATH = "../styles/images.tcss"
     SCOPES = (Scope.IMAGES,)
@@ -36,7 +36,7 @@ class ImagesScreen(FollowingScreen):
     def __init__(
         self, context: Context, snapshot: RunSnapshot, step: float | None, left: Callable[[float | None], None]
     ) -> None:
-        """``step``: where to begin, None is the newest. ``left`` is called at the end, with the chosen step if any."""
+        """``step``: where to start, None for the newest. ``left`` is called at the end, with the chosen step if any."""
         super().__init__(context, snapshot)
         self._left = left
         self._worker = ImageWorker(context.services, self.post_message)
@@ -58,7 +58,7 @@ class ImagesScreen(FollowingScreen):
     def on_unmount(self) -> None:
         self._worker.stop()
         if self.view.graphics is not None:
-            self.view.graphics.next = 0.0  # charts wait for nothing that is not in view any more
+            self.view.graphics.next = 0.0  # charts need not wait for a picture that is gone
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -71,7 +71,7 @@ class ImagesScreen(FollowingScreen):
     @on(ScreenSuspend)
     @on(ScreenResume)
     def _stand_behind(self) -> None:
-        """Behind a dialog an image is drawn in characters."""
+        """Redraw: behind a dialog, an image is drawn in characters."""
         self.view.redraw()
 
     def draw(self) -> None:
@@ -102,7 +102,7 @@ class ImagesScreen(FollowingScreen):
         self.view.scroll(by)
 
     def action_back(self) -> None:
-        """Leave a filter, else go back to the run."""
+        """Drop a filter; otherwise return to the run."""
         if self.view.pattern:
             self.view.filter("")
             return
@@ -123,7 +123,7 @@ class ImagesScreen(FollowingScreen):
         self.view.to_edge(1)
 
     def action_copy(self) -> None:
-        """The path of an image's file, or the text."""
+        """Copy the path of an image's file, or the text."""
         image = self.view.seen.item if self.view.seen is not None else None
         if image is not None and image.text is not None:
             self.app.copy_to_clipboard(image.text)

@@ -1,4 +1,4 @@
-"""The page of one run: what it was started with, from which code, on which machine, and its attempts."""
+"""The info page of a run: what it was started with, from which code, on which machine, and its attempts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Info(Page):
 
 
 def info_rows(name: str, sections: Sequence[Section], width: int) -> list[Row]:
-    """The sections one below the other, in lines of at most ``width`` cells; changes of the code coloured as a diff."""
+    """Return the sections one below the other, in lines of at most ``width`` cells; code changes coloured as a diff."""
     lines = [row((cut(clean(name), width), "title")), EMPTY]
     for section in sections:
         lines.append(row((section.title, "strong")))

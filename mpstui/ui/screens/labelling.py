@@ -1,4 +1,4 @@
-"""Editing the note, tags or name of runs: typed in a line, kept beside the runs, undone with one key."""
+"""Editing the note, tags or name of runs: typed in a line, stored with the runs, undone with one key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Label = Literal["note", "tags", "name"]
 
 
 def edit_label(screen: ActingScreen, targets: Sequence[RunSnapshot], what: Label) -> None:
-    """Ask for a label of some runs and save it; a value that all of them have is offered for editing."""
+    """Ask for a label for some runs and save it; a value that all of them share is offered for editing."""
     context = screen.context
     runs = [item for item in targets if item.state != "watched"]
     if what == "name" and len(targets) > 1:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Moments:
-    """The panel that was moved last leads, the others follow; a line or step of unknown time says so."""
+    """The panel moved last leads and the others follow; if the time of a line or step is unknown, that is shown."""
 
     def __init__(self, body: RunBody, redraw: Callable[[], None]) -> None:
         self.moment: Moment | None = None
@@ -26,7 +26,7 @@ class Moments:
         """Where the log was before the chart moved it."""
 
     def chart_moved(self, step: float | None, snapshot: RunSnapshot) -> None:
-        """The chart's cursor was moved to a step, or removed."""
+        """Follow the chart's cursor to a step; None if it was removed."""
         if step is None:
             self.leave()
             return
@@ -44,7 +44,7 @@ class Moments:
         self._redraw()
 
     def log_moved(self, snapshot: RunSnapshot) -> None:
-        """The log was scrolled: the chart goes to the step of the marked line, else of the lowest line in view."""
+        """Follow the log: move the chart to the step of the marked line, or of the lowest line in view."""
         pane, self._before = self._body.log_pane, None
         reading = pane.reading
         if reading is None or reading.following:
@@ -64,7 +64,7 @@ class Moments:
         self._redraw()
 
     def leave(self, note: str = "") -> bool:
-        """Bring all panels back to now; True if they were elsewhere."""
+        """Return all panels to the present; True if they were elsewhere."""
         pane, was = self._body.log_pane, self.moment
         pane.note = note
         if was is not None:
@@ -78,6 +78,6 @@ class Moments:
 
 
 def _time_at(snapshot: RunSnapshot, step: float) -> float | None:
-    from ...core.logview.times import time_at  # with the first cursor
+    from ...core.logview.times import time_at  # imported with the first cursor
 
     return time_at(snapshot.series.values(), step)[0]

@@ -1,4 +1,4 @@
-"""From a key to the launch form or the profiles, where what they show may have to be asked of another machine first."""
+"""From a key to the launch form or the profiles, which may first have to be requested from another machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_profiles(pump: MessagePump, context: Context) -> None:
 def open_form(
     pump: MessagePump, context: Context, make: Callable[[Launcher], Draft], restarting: RunSnapshot | None = None
 ) -> None:
-    """Show a form, of a new attempt of a run where one is given; or say why there is none."""
+    """Show a launch form, for a new attempt if a run is given; or say why there is none."""
     _open(pump, context, make, lambda _, draft: LaunchForm(context, draft, restarting))
 
 
@@ -41,9 +41,9 @@ def _open(
     ask: Callable[[Launcher], T],
     show: Callable[[Launcher, T], Screen[None]],
 ) -> None:
-    """Show a screen at once where all it needs lies here; else as soon as its machine has answered.
+    """Show a screen at once if everything it needs is here; otherwise as soon as its machine has answered.
 
-    It is not shown any more where the user has gone to another screen by then.
+    It is not shown if the user has gone to another screen by then.
     """
     app, before = pump.app, pump.app.screen
 

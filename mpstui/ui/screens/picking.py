@@ -1,4 +1,4 @@
-"""What a run's screen does with its metrics: the table and the grid choose the chart's, a cursor the moment of all."""
+"""Metrics and moments on a run's screen: table and grid choose the charted metric, a cursor the moment of all."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class PickingScreen(ActingScreen):
     _in_log: bool
 
     def action_panel(self, number: int) -> None:
-        """Make one of the panels the current one."""
+        """Make a panel the current one."""
         raise NotImplementedError
 
     def action_info(self) -> None:
-        """The page of the run, once that is read."""
+        """Open the run's info page, once the run is read."""
         if self.snapshot is None:
             self._pressed_early = self.place, self.action_info
         else:
             super().action_info()
 
     def action_copy(self) -> None:
-        """The menu of what to copy, once the run is read."""
+        """Open the menu of what to copy, once the run is read."""
         if self.snapshot is None:
             self._pressed_early = self.place, self.action_copy
         else:
@@ -52,7 +52,7 @@ class PickingScreen(ActingScreen):
     # -- metrics
 
     def action_grid(self) -> None:
-        """All metrics as small charts; the one that is chosen there has the screen. In the log, go to its beginning."""
+        """Open all metrics as small charts, of which one can be enlarged. In the log, go to its beginning instead."""
         from .grid import GridScreen
 
         if self._in_log:
@@ -69,7 +69,7 @@ class PickingScreen(ActingScreen):
         self.app.push_screen(GridScreen(self.context, self.snapshot, self.body.chart.metric, enlarge))
 
     def action_images(self) -> None:
-        """The images, at the moment of all panels; the panels are at the step of the one that was looked at last."""
+        """Open the images at the moment that the panels show; afterwards the panels go to the step last looked at."""
         why_not, snapshot = self.why_no_images, self.snapshot
         if why_not or snapshot is None:
             self.context.say(f"images: {why_not}", "warning")
@@ -87,7 +87,7 @@ class PickingScreen(ActingScreen):
 
     @property
     def why_no_images(self) -> str:
-        """Why there is nothing to look at; empty if there is."""
+        """Why there are no images to look at, or an empty string."""
         if self.snapshot is None:
             return self.no_run
         return "" if any(newest_logged(self.snapshot)) else "nothing was logged (use report.image, report.text)"
@@ -97,21 +97,21 @@ class PickingScreen(ActingScreen):
 
     @on(MetricChosen)
     def _draw_metric(self, message: MetricChosen) -> None:
-        """The chart follows the table."""
+        """Chart the metric chosen in the table."""
         self.body.chart.choose(message.name)
         if message.enlarge:
             self.zoomed = self.zoomed or self.has_class("-wide")
             self.action_panel(PANELS.index("chart") + 1)
 
     def action_enter(self) -> None:
-        """Of a row of the metrics see :meth:`MetricTable.enter`; of the chart, the log at the cursor's step."""
+        """On a row of the metrics, see :meth:`MetricTable.enter`; on the chart, show the log at the cursor's step."""
         if self.panel == "metrics":
             self.body.metrics.enter()
         elif self.panel == "chart" and self._moments.moment is not None:
             self.zoomed = False
             self.action_panel(PANELS.index("log") + 1)
 
-    # -- the moment that all panels are at
+    # -- the moment that all panels show
 
     @on(CursorMoved)
     def _follow_chart(self, message: CursorMoved) -> None:
@@ -129,7 +129,7 @@ class PickingScreen(ActingScreen):
             self.context.say(why_not, "warning")
 
     def action_branch(self) -> None:
-        """The form of a new run from the checkpoint before the cursor, or from the newest one."""
+        """Open the form for a new run from the checkpoint before the cursor, or from the newest one."""
         if self.snapshot is None:
             self._pressed_early = self.place, self.action_branch
             return

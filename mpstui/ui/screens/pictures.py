@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class PictureScreen(Screen[None]):
-    """Tells its panels what the terminal can show, and which part of them is covered."""
+    """Tells its panels how the terminal shows pixels, and which part of them is covered."""
 
     context: Context
 
     @property
     def can_draw(self) -> bool:
-        """Whether its widgets are there and it is the one in view."""
+        """True if its widgets exist and it is the screen in view."""
         raise NotImplementedError
 
     @property
@@ -36,14 +36,14 @@ class PictureScreen(Screen[None]):
         return tuple(one for panel in self.pixel_panels for one in panel.pictures)
 
     def take_graphics(self) -> None:
-        """Show pixels in the way that the terminal has now, or none."""
+        """Switch to the way the terminal shows pixels now, if any."""
         for panel in self.pixel_panels:
             if panel.graphics is not self.context.state.graphics:
                 panel.graphics = self.context.state.graphics
                 panel.repaint()
 
     def make_room(self, lines: int) -> None:
-        """So many lines above the footer are covered for a moment; the newest lines are drawn above them."""
+        """Note that this many lines above the footer are covered for now; the newest lines are drawn above them."""
         if self.can_draw:
             for panel in self.pixel_panels:
                 panel.make_room(lines)
@@ -60,6 +60,6 @@ class PictureScreen(Screen[None]):
     @on(ScreenSuspend)
     @on(ScreenResume)
     def _stand_behind(self) -> None:
-        """Behind a dialog charts are drawn in characters."""
+        """Redraw: behind a dialog, charts are drawn in characters."""
         for panel in self.pixel_panels:
             panel.repaint()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RunLog:
-    """Opens the run's output in the log pane, and does what the log's keys ask for."""
+    """Opens the run's output in the log pane, and handles the log's keys."""
 
     def __init__(self, screen: Screen[None], body: RunBody, context: Context) -> None:
         self._screen, self._body, self._context = screen, body, context
@@ -37,11 +37,11 @@ class RunLog:
         return self._body.log_pane
 
     def close(self) -> None:
-        """End what reads beside the screen."""
+        """Stop what reads in the background."""
         self._windows.stop()
 
     def open(self, path: Path | None, attempt: int = 0, attempts: int = 0) -> None:
-        """Show a log, or that there is none yet; if it is that of an earlier attempt, the title says which."""
+        """Show a log, or that there is none yet; for an earlier attempt, the title says which."""
         self._attempt = attempt
         self._pane.attempt = f"attempt {attempt} of {attempts}" if attempt < attempts else ""
         if path is None or path != self._shown or self._pane.reading is None:
@@ -52,7 +52,7 @@ class RunLog:
         self._shown = path
 
     def turn(self, snapshot: RunSnapshot, by: int) -> bool:
-        """Show the output of an earlier attempt, or of a later one; False if there is none."""
+        """Show the output of an earlier or later attempt; return False if there is none."""
         wanted, attempts = self._attempt + by, snapshot.attempts
         if not 0 < wanted <= attempts:
             return False
@@ -64,7 +64,7 @@ class RunLog:
         return True
 
     def tell_times(self) -> None:
-        """Show when the lines were printed, as far as anybody knows."""
+        """Show when the lines were printed, as far as known."""
         from ...core.logview.times import LogTimes
 
         pane = self._pane
@@ -72,7 +72,7 @@ class RunLog:
             pane.tell_times(LogTimes(pane.reading.document, pane.reading.steps), self._windows.read)
 
     def turn_times(self) -> None:
-        """Show or hide when the lines were printed; if that is not known, say so."""
+        """Show or hide when the lines were printed; if that is unknown, say so."""
         pane = self._pane
         if pane.times is not None:
             pane.tell_times(None)

@@ -1,4 +1,4 @@
-"""The page of past messages, for whoever was looking away."""
+"""The page of past messages, for anyone who was looking away."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Messages(Page):
     """Opened by ``@``."""
 
     def __init__(self, said: Sequence[Said], now: float) -> None:
-        """``said``: the oldest first."""
+        """``said``: oldest first."""
         super().__init__()
         self._said, self._now = said, now
 
@@ -33,7 +33,7 @@ class Messages(Page):
 
 
 def message_rows(said: Sequence[Said], now: float, width: int) -> list[Row]:
-    """Each one whole, newest first."""
+    """Return the messages in full, newest first."""
     lines = [row((line, "title")) for line in wrap("messages since the screen was opened, newest first", width, 4)]
     if not said:
         lines.append(row(("nothing", "dim")))

@@ -1,1 +1,1 @@
-"""Widgets that screens and panels are made of, and the pure functions that turn snapshots into their rows."""
+"""The widgets of screens and panels, and the pure functions that turn snapshots into their rows."""

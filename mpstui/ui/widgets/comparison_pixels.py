@@ -16,7 +16,7 @@ from .overlay import Overlay
 from .parallel import FRONT, Stretch
 
 _FRAME = frozenset(" │┤")
-"""What a picture may continue behind."""
+"""Characters that a picture may continue behind."""
 
 
 def curves_picture(
@@ -29,10 +29,10 @@ def curves_picture(
     before: Picture | None,
     words: Sequence[Row] = (),
 ) -> Picture:
-    """The runs that are not hidden, ``first`` over the others; below the title of the comparison.
+    """Draw the runs that are not hidden, ``first`` in front of the others, below the title of the comparison.
 
     Args:
-        words: the same in characters without curves; where these have a label, no curve is drawn.
+        words: the chart in characters without curves; no curve is drawn where these have a label.
     """
     seen = [(at, one) for at, one in enumerate(data.runs) if one is not None and at not in data.hidden]
     curves = [(one, ink_of(theme, RUN_ROLES[at])) for at, one in sorted(seen, key=lambda pair: pair[0] == first)]
@@ -45,7 +45,7 @@ def curves_picture(
 def lines_picture(
     stretches: Sequence[Stretch], width: int, lines: int, cell: Cell, theme: str, words: Sequence[Row] = ()
 ) -> Picture:
-    """From axis to axis, below the title and the names of the axes, the first of the rows of ``words``."""
+    """Draw lines from axis to axis, below the title and the axis names, which are the first row of ``words``."""
     bottom = lines - 0.5
     drawn = [
         (
@@ -62,7 +62,7 @@ def lines_picture(
 
 
 def _cells(words: Sequence[Row], left: int) -> Iterator[tuple[int, int]]:
-    """Cells with words in them, by column from ``left`` on and by line."""
+    """Yield the cells that hold text, as column (counted from ``left``) and line."""
     for line, one in enumerate(words):
         column = -left
         for character in one.text:

@@ -1,4 +1,4 @@
-"""The words in the table of a comparison. Pure."""
+"""The text in the table of a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDEST_VALUE = 16
 
 
 def cell_text(column: Column, place: int) -> str:
-    """One value as it is shown; the end of a long one tells more than its beginning."""
+    """Format a value; the end of a long one says more than its beginning."""
     text = clean(column.text(place), 200)
     while width_of(text) > WIDEST_VALUE:
         text = f"…{text[2:]}"
@@ -23,19 +23,19 @@ def cell_text(column: Column, place: int) -> str:
 
 
 def lack(run: RunSnapshot, metric: str) -> str:
-    """Why there is no curve of a metric to draw: not yet read, not yet measured, or there is none."""
+    """Return why there is no curve of a metric to draw: not yet read, not yet measured, or there is none."""
     if run.brief or run.unread or run.loading:
         return "still being read"
     return f"no {clean(metric, 30)}{' yet' if run.state.active else ''}"
 
 
 def labelled(places: Sequence[int]) -> str:
-    """``runs 2, 4``: behind words alone their labels would be read as a count."""
+    """``runs 2, 4``: without the word, the labels would be read as a count."""
     return f"run{'s' * (len(places) > 1)} {', '.join(LABELS[place] for place in places)}"
 
 
 def whole_names(runs: Sequence[RunSnapshot]) -> list[str]:
-    """With the settings in which runs of one name differ; where these do not tell them apart, with their start."""
+    """Names with the settings in which runs of the same name differ; if these do not suffice, with the start time."""
     apart = told_apart(runs)
     names = [clean(f"{one.name} {apart.get(one.run, '')}".strip(), 80) for one in runs]
     same = Counter(names)
@@ -46,7 +46,7 @@ def whole_names(runs: Sequence[RunSnapshot]) -> list[str]:
 
 
 def shared_words(names: Sequence[str]) -> str:
-    """The words that all names begin with, which the table leaves out."""
+    """Return the words that all names begin with, which the table leaves out."""
     words = [name.split() for name in names]
     return " ".join(words[0][: _shared(words)]).rstrip(" ·") if words else ""
 
@@ -59,7 +59,7 @@ def _shared(words: Sequence[Sequence[str]]) -> int:
 
 
 def own_words(names: Sequence[str]) -> list[str]:
-    """The names without what all of them share: the words they begin with, and the ``key=`` of values at one place."""
+    """Names without the words that all begin with, and without a ``key=`` that all have at the same position."""
     words = [name.split() for name in names]
     same = _shared(words)
     left = [one[same:] for one in words]

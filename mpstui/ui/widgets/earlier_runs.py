@@ -1,4 +1,4 @@
-"""What became of a profile's runs: a line of each, and below them their curves over each other. Pure."""
+"""The outcome of a profile's runs: a line for each, and below them their curves over each other. Pure."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _STATE = 12
 _LEAST_CHART = 9
 _LISTED_BESIDE_CHART = 10
-"""Runs that have a line where there would be room for more, but not for their curves as well."""
+"""Most runs listed when their curves are shown as well."""
 
 
 def earlier_runs(
     runs: Sequence[RunSnapshot], profile: str | None, now: float, width: int, height: int, *, margin: int = 3
 ) -> list[Row]:
-    """What became of a profile's runs, the newest first, below a title; nothing where there were none, or no room.
+    """Return the outcome of a profile's runs, newest first, below a title; nothing if there are none, or no room.
 
-    Each with when and how long it trained, its best value, and the settings in which they differ. Where lines are left
-    their curves follow, by the numbers before them.
+    Each line shows when and how long a run trained, its best value, and the settings in which the runs differ. If lines
+    are left, the curves follow, labelled with the numbers before the runs.
     """
     found = [one for one in runs if profile and one.profile == profile and one.state is not State.QUEUED]
     if not found or height < 2:
@@ -78,7 +78,7 @@ def _lines(runs: Sequence[RunSnapshot], labels: Sequence[str], now: float, width
 
 
 def _curves(runs: Sequence[RunSnapshot], width: int, height: int) -> list[Row]:
-    """By what most of them are judged by, else their losses; as far as they have been read."""
+    """The metric by which most of them are judged, or else their losses; as far as read."""
     from ..charting.plot import ChartView
     from .overlay import best_axis, draw_overlay, overlay
 

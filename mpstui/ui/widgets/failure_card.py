@@ -1,4 +1,4 @@
-"""What happened to a run that failed: how it ended, why, the line that shows it, what helps, and the keys for it."""
+"""What happened to a failed run: how it ended, why, the line that shows it, what helps, and the keys for that."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Failure:
     snapshot: RunSnapshot
     findings: Sequence[Finding] | None = None
     on_cpu: bool = True
-    """Whether this program can be restarted on the CPU: a key that cannot work is not offered."""
+    """True if this program can be restarted on the CPU; otherwise that key is not offered."""
     exception: EvidenceLine | None = None
     """The last exception in the log, shown if no cause is known."""
     cure: Cure | None = None
-    """What the remedy would change here; None: there is none to apply, or not known yet."""
+    """What the remedy would change here; None: there is none to apply, or it is not known yet."""
     fixable: bool = True
-    """Whether the run can be restarted at all."""
+    """True if the run can be restarted at all."""
     tried: Rehearsed | None = None
-    """What a rehearsal of a changed launch has shown."""
+    """The result of rehearsing a changed launch."""
 
 
 class FailureCard(LinePanel):
@@ -52,7 +52,7 @@ class FailureCard(LinePanel):
         return card(self.failure, width, height) if self.failure else []
 
     def on_click(self, event: Click) -> None:
-        """A click on one of its keys presses it."""
+        """Press the clicked key."""
         shown, pressed, x = self.rows(*self.size), "", 0
         for span in shown[event.y].spans if 0 < event.y == len(shown) - 1 else ():
             pressed = span.text.strip() if span.role == "key" else pressed
@@ -63,20 +63,20 @@ class FailureCard(LinePanel):
 
 
 def card_lines(failure: Failure, width: int, usual: int, most: int) -> int:
-    """Lines for the card: all it needs, up to ``usual``; up to ``most`` if the remedy would be cut otherwise."""
+    """Return the card's height: all it needs, up to ``usual``; up to ``most`` if the remedy would otherwise be cut."""
     finding = failure.findings[0] if failure.findings else None
     least = _least(failure, finding, width) + 2 if finding is not None else 0
     return len(card(failure, width, max(usual, min(least, most))))
 
 
 def _least(failure: Failure, finding: Finding, width: int) -> int:
-    """Lines that hold the whole remedy, how the run ended, and the keys."""
+    """Return the lines needed for the whole remedy, how the run ended, and the keys."""
     parts = _parts(failure, finding, width, _MOST_LINES)
     return 2 + sum(len(parts[name]) for name in _WHOLE)
 
 
 def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True) -> list[Row]:
-    """The card in at most ``height`` lines. If there is little room, causes are left out first, then evidence, and
+    """Return the card in at most ``height`` lines. In little room, causes are dropped first, then evidence, and
     remedies last."""
     snapshot, finding = failure.snapshot, failure.findings[0] if failure.findings else None
     look = badge(snapshot)
@@ -85,7 +85,7 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
         ending += [Span(" · ", "faint"), Span(clean(snapshot.exit.sentence(), 200))]
         if snapshot.exit.ended is not None:
             ending += [Span(" · ", "faint"), Span(shown.moment_of_day(snapshot.exit.ended, snapshot.seen), "dim")]
-    # How it ended is known from what stands above the card; where the remedy would be cut, it goes before that.
+    # What is above the card also tells how the run ended, so that is dropped before the remedy is cut.
     tight = finding is not None and _least(failure, finding, width) > height
     room = height - (1 if tight else 2)
     body = _explained(failure, finding, width, room) if finding else _unexplained(failure, width)
@@ -99,7 +99,7 @@ def card(failure: Failure, width: int, height: int, *, log_in_reach: bool = True
 
 _MOST_LINES = 99
 _WHOLE = ("title", "helps", "tried", "change")
-"""What is never cut as long as there is room for it."""
+"""Parts that are never cut while there is room for them."""
 
 
 def _parts(failure: Failure, finding: Finding, width: int, lines: int) -> dict[str, list[Row]]:
@@ -121,7 +121,7 @@ def _parts(failure: Failure, finding: Finding, width: int, lines: int) -> dict[s
 
 
 def _explained(failure: Failure, finding: Finding, width: int, lines: int) -> list[Row]:
-    """The whole remedy, with what was tried; then a line each for cause and evidence, then the rest."""
+    """Lay out the whole remedy, with what was tried; then one line each of cause and evidence, then the rest."""
     parts = _parts(failure, finding, width, lines)
     room = dict.fromkeys(parts, 0)
     turns = (
@@ -144,7 +144,7 @@ def _tried(failure: Failure, width: int) -> list[Row]:
 
 
 def _cut(lines: list[Row]) -> list[Row]:
-    """Lines of which more would follow."""
+    """Mark the last of these lines as cut."""
     return [*lines[:-1], row(*lines[-1].spans, ("…", "faint"))] if lines else []
 
 
@@ -183,7 +183,7 @@ def _block(label: str, text: str, width: int, most: int, tone: str) -> list[Row]
 
 
 def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str, str]]:
-    """The keys that would change something, the best first: key, what it does, the same in short, role."""
+    """Return the keys that would change something, best first: key, what it does, the same in short, role."""
     finding = failure.findings[0] if failure.findings else None
     found = [("r", "restart", "restart", "dim"), ("R", "edit", "edit", "dim")] if failure.fixable else []
     if log_in_reach:
@@ -202,7 +202,7 @@ def offers(failure: Failure, *, log_in_reach: bool) -> list[tuple[str, str, str,
 
 
 def _keys(failure: Failure, width: int, *, log_in_reach: bool) -> Row:
-    """The keys in full words; if there is little room, in shorter ones, then without the last keys."""
+    """The keys with full labels; in little room with shorter ones, then without the last keys."""
     offered = offers(failure, log_in_reach=log_in_reach)
     whole = [(key, text, tone) for key, text, _, tone in offered]
     short = [(key, text, tone) for key, _, text, tone in offered]

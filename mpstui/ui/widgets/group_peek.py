@@ -1,4 +1,4 @@
-"""A look at the selected group below the list: the curves of its runs over each other, and which is which. Pure."""
+"""A preview of the selected group below the list: the curves of its runs over each other, and a legend. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OVER = {"step": "steps", "epoch": "epochs", "time": "time"}
 
 
 def chosen(group: Group) -> tuple[RunSnapshot, ...]:
-    """The runs whose curves are drawn: the best by the group's metric, then those without a value of it."""
+    """Return the runs whose curves are drawn: the best by the group's metric, then those without a value of it."""
     found = best_in(group.runs)
     if found is None:
         return tuple(one for one in group.runs if one.numbers.loss is not None)[:MOST_CURVES]
@@ -37,7 +37,7 @@ def chosen(group: Group) -> tuple[RunSnapshot, ...]:
 
 
 def group_peek(group: Group, runs: Sequence[RunSnapshot], width: int, height: int) -> list[Row]:
-    """A line that says what is drawn, a legend with the best first, and the curves of ``runs``; no more than fits."""
+    """A line that says what is drawn, a legend with the best first, and the curves of ``runs``; as much as fits."""
     if not runs:
         waits = sum(one.state == "queued" for one in group.runs)
         text = f"{f'{waits} of its runs wait; ' if waits else ''}none has reported a metric yet"
@@ -59,7 +59,7 @@ def group_peek(group: Group, runs: Sequence[RunSnapshot], width: int, height: in
 
 
 def _legend(group: Group, runs: Sequence[RunSnapshot], metric: str, width: int) -> list[Row]:
-    """``1 lr=0.2 wd=0.01  1.389`` of each run, in as many columns as fit."""
+    """An entry like ``1 lr=0.2 wd=0.01  1.389`` for each run, in as many columns as fit."""
     told = []
     for place, run in enumerate(runs):
         judged = best_of(run)

@@ -1,4 +1,4 @@
-"""An image as cells of two pixels, and as pixels of a terminal that can show them. Pure."""
+"""An image as cells of two pixels, and as pixels for terminals that can show them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..graphics import Cell, Raster
 
 
 def fitting(pixels: Paletted, width: int, height: int) -> Paletted:
-    """The image with every n-th pixel, so that it fits; all pixels if they do."""
+    """Reduce the image to every n-th pixel so that it fits; return it unchanged if it does."""
     every = max(1, -(-pixels.width // width), -(-pixels.height // height))
     if every == 1:
         return pixels
@@ -21,7 +21,7 @@ def fitting(pixels: Paletted, width: int, height: int) -> Paletted:
 
 
 def half_blocks(pixels: Paletted, by: int, ground: Style) -> list[Strip]:
-    """Two pixels one above the other in each cell, each pixel ``by`` times as large."""
+    """Draw two pixels in each cell, one above the other, each pixel ``by`` times as large."""
     colours = [Color.from_rgb(*colour) for colour in pixels.palette]
     looks: dict[tuple[int, int], Segment] = {}
     lines = [line for line in pixels.lines for _ in range(by)]
@@ -41,7 +41,7 @@ def half_blocks(pixels: Paletted, by: int, ground: Style) -> list[Strip]:
 
 
 def image_raster(pixels: Paletted, by: int, cell: Cell, ground: Colour) -> Raster:
-    """Its pixels, each ``by`` times as large, in the middle of as many whole cells as they need."""
+    """Draw its pixels, each ``by`` times as large, centred in as many whole cells as they need."""
     wide, high = pixels.width * by, pixels.height * by
     columns, lines = -(-wide // cell.width), -(-high // cell.height)
     raster = Raster(columns, lines, cell, ground)

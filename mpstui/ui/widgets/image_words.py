@@ -1,4 +1,4 @@
-"""The words about an image in view: its place among the others, its step and size, what was measured then. Pure."""
+"""The text about an image in view: its index, its step and size, what was measured then. Pure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ...core.series.overview import measured_at, metrics_of
 from ..rows import EMPTY, Row, Span, clean, clip, cut, row, spread, width_of, wrap
 
 _LEAST_BESIDE, _MOST_NAME = 60, 28
-"""From this width on, names are listed beside the image; and how wide that list is."""
+"""Width from which names are listed beside the image, and the greatest width of that list."""
 _LEAST_FOR_CAPTION, _LEAST_FOR_METRICS = 5, 9
-"""Lines."""
+"""In lines."""
 _LEAST_FOR_WORDS = 56
 _MOST, _TABS = 500, str.maketrans({"\t": "    "})
 
 
 class Places(NamedTuple):
-    """Where things are, in cells."""
+    """Positions and sizes, in cells."""
 
     names: int
-    """Width of the list of names at the left; 0: there is none."""
+    """Width of the list of names at the left; 0 if there is none."""
     picture: Region
     caption: bool
     metrics: bool
 
 
 def places(width: int, height: int, shelves: tuple[Shelf, ...]) -> Places:
-    """Divide the room; image and slider come first."""
+    """Divide the space; image and slider come first."""
     longest = max(
         (width_of(clean(name)) + len(str(count)) + 4 + 2 * is_text for name, count, is_text in shelves), default=0
     )
@@ -45,7 +45,7 @@ def places(width: int, height: int, shelves: tuple[Shelf, ...]) -> Places:
 
 
 def words_of(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, pattern: str) -> list[Row]:
-    """A text with the matches of a search, or the words about an image that is not drawn."""
+    """Return a text with search matches marked, or words about an image that is not drawn."""
     if image.text is not None:
         lines = image.text.translate(_TABS).splitlines()
         return [
@@ -61,7 +61,7 @@ def words_of(snapshot: RunSnapshot, seen: Seen, image: Item, width: int, pattern
 
 
 def slider(place: int, count: int, width: int, *, follows: bool) -> Row:
-    """The image's place among those of its name; the track is the three spans after the first."""
+    """The image's index among those of its name; the track is the three spans after the first."""
     told = f" {place + 1:,} of {count:,}"
     newest = " · newest" if follows and width >= _LEAST_FOR_WORDS else ""
     room = max(1, width - 2 - len(told) - len(newest))
@@ -93,7 +93,7 @@ def measured(snapshot: RunSnapshot, step: float, width: int) -> Row:
 
 
 def _marked(text: str, pattern: str) -> list[Span]:
-    """The text with the matches of a search marked."""
+    """Return the text with search matches marked."""
     spans, at = list[Span](), 0
     flags = re.IGNORECASE if pattern == pattern.lower() else 0
     for found in line_pattern(pattern, flags).finditer(text) if pattern else ():

@@ -18,11 +18,11 @@ _GLYPHS = {"error": ("✗ ", "bad"), "warning": ("! ", "warn")}
 _MARGIN = 2
 """Cells of the mark at the left edge."""
 _INDENT = "  "
-"""Indent of the further rows of a broken line."""
+"""Indent of the continuation rows of a wrapped line."""
 _TAB = 8
 _MOST_MATCHES = 50
 _MOST_ERROR_ROWS = 8
-"""Rows of an error that nobody has jumped to: one line of a thousand words must not fill the view."""
+"""Most rows of an error that was not jumped to: one line of a thousand words must not fill the view."""
 _LEAST_FILLED = 0.6
 """A row is broken at a space if that fills at least this share of it."""
 Cell = tuple[str, str]
@@ -34,15 +34,15 @@ class Look(NamedTuple):
 
     width: int
     wrapped: bool = False
-    """Whether every line is broken; otherwise only errors, and the line that was found."""
+    """True to wrap every line; otherwise only errors, and the line that was found."""
     shift: int = 0
     """Columns scrolled sideways."""
     pattern: str = ""
-    """The pattern that is searched for."""
+    """The search pattern."""
 
 
 def log_rows(line: LogLine, look: Look, *, found: bool = False) -> tuple[Row, ...]:
-    """One line with a mark for its level, its own colours, and the matches of a search; at least one row.
+    """Return a line with a mark for its level, its own colours, and the matches of a search; at least one row.
 
     Args:
         found: a search, a key or the mouse led to this line.
@@ -69,7 +69,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _cells(line: LogLine, tone: str, pattern: str, most: int | None) -> list[Cell]:
-    """The line's first ``most`` characters, with tabs as blanks up to their stop."""
+    """Return the line's first ``most`` characters, with tabs expanded."""
     text = line.text if most is None else line.text[: most + _TAB]
     roles = [tone] * len(text)
     for span in line.spans:
@@ -88,7 +88,7 @@ def _cells(line: LogLine, tone: str, pattern: str, most: int | None) -> list[Cel
 
 
 def _from_column(cells: list[Cell], column: int) -> list[Cell]:
-    """The cells from a column on, after a mark for what is to the left of it; half a wide character is a blank."""
+    """Return the cells from a column on, after a mark for the cut; half a wide character becomes a blank."""
     if not column or not cells:
         return cells
     passed = 0
@@ -100,9 +100,9 @@ def _from_column(cells: list[Cell], column: int) -> list[Cell]:
 
 
 def _broken(cells: Sequence[Cell], width: int) -> list[Sequence[Cell]]:
-    """The cells in rows of at most ``width``, those after the first by an indent less; broken at spaces if it can be.
+    """Split the cells into rows of at most ``width``, less the indent after the first; at spaces if possible.
 
-    Where the window is too narrow for the indent, a row has one cell nevertheless.
+    If the window is too narrow for the indent, a row still takes at least one character.
     """
     rows: list[Sequence[Cell]] = []
     start, room, taken, space = 0, width, 0, -1
@@ -126,7 +126,7 @@ def _spans(cells: Iterable[Cell]) -> tuple[Span, ...]:
 
 @lru_cache(8)
 def matcher(pattern: str) -> LinePattern:
-    """The pattern to highlight; text that is not a valid regular expression is taken literally."""
+    """Compile the pattern to highlight; text that is not a valid regular expression is taken literally."""
     from ...core.logview.searching import compiled
 
     return compiled(pattern)

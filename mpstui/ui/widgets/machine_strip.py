@@ -1,4 +1,4 @@
-"""The machine in one line: processor, accelerator, memory, heat and their last minute; what is unknown is left out."""
+"""The machine in one line: processor, accelerator, memory and heat over the last minute; unknown parts are left out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from ...core.telemetry.model import SystemSample
 
 REMEMBERED, APART_SECONDS = 5, 10.0
-"""How many past samples are kept, and how many seconds apart."""
+"""The number of past samples kept, and the seconds between them."""
 _GIB = 1 << 30
 _TIGHT = 90.0
-"""Percent of memory from which on it is coloured; how far a run is from its limit is shown by the memory panel."""
+"""Percent of memory from which it is coloured; the memory panel shows how far a run is from its limit."""
 
 
 class Meter(NamedTuple):
@@ -26,7 +26,7 @@ class Meter(NamedTuple):
     """Percent of the whole."""
     text: Callable[[SystemSample, float], str]
     worth: int
-    """If there is not enough room, quantities of little worth are left out."""
+    """In little room, quantities of low worth are left out first."""
 
 
 def _gpu(sample: SystemSample) -> float | None:
@@ -55,13 +55,13 @@ METERS = (
 
 
 def remember(past: tuple[SystemSample, ...], sample: SystemSample) -> tuple[SystemSample, ...]:
-    """The past with a new sample, which replaces one taken within the same ten seconds."""
+    """Add a sample to the past; it replaces one from the same ten seconds."""
     same = bool(past) and past[-1].time // APART_SECONDS == sample.time // APART_SECONDS
     return (*(past[:-1] if same else past), sample)[-REMEMBERED:]
 
 
 def machine_strip(past: Sequence[SystemSample], width: int) -> tuple[Span, ...]:
-    """As much as fits, the most telling first: ``cpu ▂▅▇ 87 %  mem ▆▆▆ 14.2/18 GiB  72 °C``."""
+    """Return as much as fits, the most telling parts first: ``cpu ▂▅▇ 87 %  mem ▆▆▆ 14.2/18 GiB  72 °C``."""
     parts = list(_parts(past)) if past else []
     while parts:
         spans = tuple(span for _, part in parts for span in part)
@@ -72,7 +72,7 @@ def machine_strip(past: Sequence[SystemSample], width: int) -> tuple[Span, ...]:
 
 
 def _parts(past: Sequence[SystemSample]) -> Iterator[tuple[int, tuple[Span, ...]]]:
-    """The known quantities, each with its worth."""
+    """Yield the known quantities, each with its worth."""
     now = past[-1]
     yield 0, (Span(f"{clean(now.host or platform.node().partition('.')[0], 20)}  ", "faint"),)
     for meter in METERS:

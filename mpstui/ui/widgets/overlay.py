@@ -1,4 +1,4 @@
-"""The curves of several runs over one axis: placed, drawn over each other, and each labelled on its line. Pure."""
+"""The curves of several runs on one axis: placed, drawn over each other, and each labelled on its line. Pure."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LABELS = "123456789abcdefghijk"
 _LABEL_EVERY = 28
 """Cells between two labels on one curve."""
 _DASHES = DOTTED, (8, 4), (1, 3), (3, 3)
-"""Cells between two labels without colours, where labels must show which curve is which."""
+"""Line styles that tell the curves apart where there are no colours."""
 
 
 _PLACED: WeakKeyDictionary[SeriesView, dict[object, SeriesView | None]] = WeakKeyDictionary()
 _ENDS: WeakKeyDictionary[SeriesView, SeriesView] = WeakKeyDictionary()
 _DRAWN: WeakKeyDictionary[SeriesView, tuple[object, Canvas]] = WeakKeyDictionary()
-"""What was computed of each curve: twenty are not placed, measured and drawn again for a key or one new point."""
+"""Cached per curve: a key or one new point does not place, measure and draw twenty curves again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay(ChartData):
-    """Curves of different runs; one that has none over this axis is None."""
+    """Curves of different runs; a run without a curve over this axis has None."""
 
     runs: tuple[SeriesView | None, ...] = ()
     hidden: frozenset[int] = frozenset()
-    """Positions of the runs that are hidden."""
+    """Indices of the runs that are hidden."""
 
     @property
     def curves(self) -> tuple[SeriesView, ...]:
@@ -48,7 +48,7 @@ class Overlay(ChartData):
 def overlay(
     snapshots: Sequence[RunSnapshot], axis: str, metric: str = "loss", hidden: frozenset[int] = frozenset()
 ) -> Overlay:
-    """A metric of each run over steps, over epochs, or over the time since its own first point."""
+    """Return a metric of each run over steps, over epochs, or over the time since its own first point."""
     views = [curve_of(snapshot, metric) for snapshot in snapshots]
     unit = None
     if axis == "time":
@@ -60,7 +60,7 @@ def overlay(
 
 
 def _counted(views: Sequence[SeriesView | None]) -> str:
-    """What stands for steps: where no run has its curve over steps, what all of them count instead."""
+    """The unit to use for steps: if no run has its curve over steps, the unit that all of them count instead."""
     counts = {view.axis for view in views if view is not None}
     return counts.pop() if len(counts) == 1 and counts <= _COUNTS else "step"
 
@@ -68,8 +68,8 @@ def _counted(views: Sequence[SeriesView | None]) -> str:
 def _placed(
     curve: SeriesView | None, snapshot: RunSnapshot, axis: str, unit: tuple[str, float] | None
 ) -> SeriesView | None:
-    """The compared values over an axis, without their extremes; None if there are none. Unchanged ones stay the same
-    object."""
+    """Return the compared values over an axis, without their extremes; None if there are none. Unchanged curves stay
+    the same object."""
     if curve is None:
         return None
     steps, made = steps_per_epoch(snapshot), _PLACED.setdefault(curve, {})
@@ -97,7 +97,7 @@ def _over(curve: SeriesView, steps: float | None, axis: str, unit: tuple[str, fl
 
 
 def best_axis(snapshots: Sequence[RunSnapshot], metric: str = "loss") -> str:
-    """The first axis over which the most runs have a curve."""
+    """Return the first axis over which the most runs have a curve."""
     found = {}
     for axis in AXES:
         found[axis] = len(overlay(snapshots, axis, metric).curves)
@@ -107,10 +107,10 @@ def best_axis(snapshots: Sequence[RunSnapshot], metric: str = "loss") -> str:
 
 
 def overlay_frame(data: Overlay, view: ChartView, width: int, height: int) -> Frame | None:
-    """The axes of a chart of ``height`` lines; for a whole curve, its ends and its extremes decide."""
+    """Return the axes of a chart of ``height`` lines; unless zoomed, only each curve's ends and extremes matter."""
     if view.left is None and view.right is None:
         data = replace(data, runs=tuple(one and _ends(one) for one in data.runs))
-    return frame(data, view, width, height + 1)  # a frame leaves a line for the legend
+    return frame(data, view, width, height + 1)  # a frame reserves a line for the legend
 
 
 def _ends(curve: SeriesView) -> SeriesView:
@@ -134,12 +134,12 @@ def draw_overlay(
     bare: bool = False,
     colours: bool = True,
 ) -> list[Row]:
-    """The chart without a legend, in ``height`` lines; empty if there is nothing to draw or no room for it.
+    """Return the chart without a legend, in ``height`` lines; empty if there is nothing to draw or no room.
 
     Args:
-        first: the place of the run that is drawn over the others.
-        bare: without curves and cursor, which a picture shows.
-        colours: tell the curves apart; without them, the first is whole and the others are dotted or dashed.
+        first: index of the run that is drawn in front of the others.
+        bare: leave out curves and cursor, which a picture shows.
+        colours: tell curves apart by colour; otherwise the first is solid and the others are dotted or dashed.
     """
     space = overlay_frame(data, view, width, height)
     if space is None:
@@ -149,7 +149,7 @@ def draw_overlay(
         if curve is not None and place not in data.hidden:
             dashes = WHOLE if colours or first in (None, place) else _DASHES[place % len(_DASHES)]
             now, (key, drawn) = (space, view.blocks, place, dashes), _DRAWN.get(curve, (None, canvas))
-            if key != now:  # most curves are as they were: one alone goes on
+            if key != now:  # most curves are unchanged: only a live one grows
                 drawn = Canvas(space.columns, space.lines, view.blocks)
                 draw_line(drawn, curve, curve.smooth, space, RUN_ROLES[place], dashes=dashes)
                 _DRAWN[curve] = now, drawn

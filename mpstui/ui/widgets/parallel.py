@@ -1,4 +1,4 @@
-"""Runs as lines through an axis for each setting and one for the result: what does a result hang on? Pure."""
+"""Runs as lines through an axis for each setting and one for the result: what does a result depend on? Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..rows import Row, Span, clean, cut, fit, row, width_of, wrap
 from .overlay import LABELS
 
 _BY_RESULT = ("good", "train", "mark", "off")
-"""The looks of the best quarter of the runs, and of the others in turn."""
+"""The looks of the best quarter of the runs, and of the other quarters in turn."""
 FRONT = "title"
 _LEAST_AXIS, _RIGHT, _LEAST_LINES = 12, 12, 5
 
 
 class Stretch(NamedTuple):
-    """A part of one run's line, from one axis to the next, in cells and in shares of the height from the bottom."""
+    """A part of a run's line between two axes: cells across, and heights from 0 at the bottom to 1 at the top."""
 
     run: int
     left: int
@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
     role: str
 
     def line_at(self, column: int, lines: int) -> int:
-        """The line of characters that it passes through."""
+        """Return the line of characters that it passes through."""
         share = (column - self.left) / max(1, self.right - self.left)
         return round((1 - (self.begin + (self.end - self.begin) * share)) * (lines - 1))
 
@@ -41,12 +41,12 @@ class Stretch(NamedTuple):
 class _Axis(NamedTuple):
     name: str
     places: tuple[float | None, ...]
-    """Of each run, 0 at the bottom and 1 at the top; None: it has no value there."""
+    """For each run, 0 at the bottom to 1 at the top; None if it has no value."""
     ticks: dict[float, str]
 
 
 class Drawn(NamedTuple):
-    """What is drawn: axes, their columns, the lines between them, and how many axes there was no room for."""
+    """What is drawn: axes, their columns, the lines between them, and how many axes did not fit."""
 
     axes: list[_Axis]
     columns: list[int]
@@ -58,10 +58,10 @@ class Drawn(NamedTuple):
 def parallel(
     settings: Sequence[Column], result: Column, width: int, height: int, first: int | None = None
 ) -> tuple[Drawn | None, list[Row]]:
-    """The axes and lines for a view in ``height`` lines, or the sentence that says why there is none.
+    """Return the axes and lines for a view of ``height`` lines, or a sentence that says why there is none.
 
     Args:
-        first: the place of the run that is drawn over the others.
+        first: index of the run that is drawn in front of the others.
     """
     if not settings:
         same = "these runs were started with the same settings: no setting differs that could be drawn"
@@ -83,7 +83,7 @@ def parallel(
 
 
 def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False, bare: bool = False) -> list[Row]:
-    """The view in characters; ``bare``: without the lines, which a picture shows."""
+    """Return the view in characters; ``bare``: without the lines, which a picture shows."""
     lines = height - 1
     canvas = Canvas(width, lines, blocks)
     across, high = canvas.width // width, canvas.height - 1
@@ -107,7 +107,7 @@ def parallel_rows(drawn: Drawn, width: int, height: int, *, blocks: bool = False
 
 
 def _name_lines(over: list[dict[int, Span]], stretches: Sequence[Stretch], lines: int) -> None:
-    """The label of each run upon its line, once between two axes: where few others pass, the middle first."""
+    """Label each run's line once between each two axes: where few others pass, preferably in the middle."""
     passing = Counter(
         (column, one.line_at(column, lines)) for one in stretches for column in range(one.left, one.right)
     )
@@ -121,7 +121,7 @@ def _name_lines(over: list[dict[int, Span]], stretches: Sequence[Stretch], lines
 
 
 def _axis(column: Column) -> _Axis:
-    """Numbers by their size, by decades where they span some; words each at a height of their own, in their order."""
+    """Make an axis: numbers by size, by decades if they span several; words at evenly spaced heights, in order."""
     numbers = [_number(value) for value in column.values]
     name = clean(column.name, 60)
     if any(number is None and value is not None for number, value in zip(numbers, column.values, strict=True)):
@@ -153,7 +153,7 @@ def _number(value: str | float | None) -> float | None:
 
 
 def _looks(result: Column) -> dict[int, str]:
-    """The role of each run that has a result: by its rank, if it is known which direction is better."""
+    """Return the role of each run that has a result: by rank, if it is known which direction is better."""
     known = [place for place in result.order() if _number(result.values[place]) is not None]
     if result.better is None:
         return dict.fromkeys(known, "train")
@@ -161,7 +161,7 @@ def _looks(result: Column) -> dict[int, str]:
 
 
 def _at_lines(axis: _Axis, lines: int) -> dict[int, str]:
-    """The texts beside an axis: its ends, and between them every value that gets a line of its own."""
+    """Return the texts beside an axis: its ends, and between them every value that gets a line of its own."""
     found: dict[int, str] = {}
     ends = (max(axis.ticks, default=0.0), min(axis.ticks, default=0.0))
     for place in sorted(axis.ticks, key=lambda place: (place not in ends, -place)):
@@ -171,7 +171,7 @@ def _at_lines(axis: _Axis, lines: int) -> dict[int, str]:
 
 
 def _name_results(over: list[dict[int, Span]], column: int, axis: _Axis, known: dict[int, str], lines: int) -> None:
-    """The labels of the runs before the axis of results, each at its own height."""
+    """Put the labels of the runs before the axis of results, each at its own height."""
     for place, height in enumerate(axis.places):
         if height is not None:
             cells = over[round((1 - height) * (lines - 1))]
@@ -181,7 +181,7 @@ def _name_results(over: list[dict[int, Span]], column: int, axis: _Axis, known: 
 
 
 def _heads(axes: Sequence[_Axis], columns: Sequence[int], width: int, hidden: int) -> Row:
-    """The names of the axes above them; how many more settings a wider window would show."""
+    """The axes' names above them, and how many more settings a wider window would show."""
     text = ""
     for place, (column, axis) in enumerate(zip(columns, axes, strict=True)):
         room = (columns[place + 1] if place + 1 < len(columns) else width) - column - 1

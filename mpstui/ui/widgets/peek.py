@@ -23,24 +23,24 @@ _CARD_LINES = 7
 _MOST_LINES = 22
 """A taller window shows more runs instead of a taller preview."""
 _LEAST_LINES = 7
-"""With fewer lines than this no curve is shown."""
+"""Below this height no curve is shown."""
 _ROOM_FOR_SIDE, _SIDE, _MODEST_SIDE = 150, 60, 8
-"""Columns from which on metrics and settings stand beside the chart, how many these have, and for how many lines on."""
+"""Width from which metrics and settings are shown beside the chart, their width, and the least lines for them."""
 _WIDEST_SETTING = 24
 
 
 def peek_height(width: int, height: int, spare: int = 0) -> int:
-    """How many lines the preview below the list gets; 0 if the list needs them itself.
+    """Return the height of the preview below the list; 0 if the list needs the lines itself.
 
     Args:
-        spare: this many would be blank below the list.
+        spare: lines that would be blank below the list.
     """
     usual = 0 if height < 24 else min(_MOST_LINES, max(11, int(height * 0.5)))
     return 0 if width < 50 or max(usual, spare) < _LEAST_LINES else max(usual, spare)
 
 
 class Peek(LinePanel):
-    """The selected run or group, below the list. What draws it (17 ms to import) is loaded with the first snapshot."""
+    """The selected run or group, below the list. Its drawing code (17 ms) is imported with the first snapshot."""
 
     snapshot: RunSnapshot | None = None
     failure: Failure | None = None
@@ -54,11 +54,11 @@ class Peek(LinePanel):
         group: Group | None = None,
         like: tuple[RunSnapshot, ...] = (),
     ) -> None:
-        """Another selection.
+        """Show another selection.
 
         Args:
-            failure: why it ended, and whether it could go on on the CPU, as far as that is known.
-            like: of a run that waits, or is the next of a group to start, those of its profile.
+            failure: why the run ended, and whether it could continue on the CPU, as far as known.
+            like: for a queued run, or for a group's next run to start, the runs of the same profile.
         """
         if (snapshot, failure, group, like) == (self.snapshot, self.failure, self.group, self.like):
             return
@@ -68,7 +68,7 @@ class Peek(LinePanel):
         self.repaint()
 
     def on_click(self, event: Click) -> None:
-        """A click opens the run shown."""
+        """Open the clicked run."""
         if self.snapshot is not None:
             self.app.simulate_key("enter")
 
@@ -94,7 +94,7 @@ class Peek(LinePanel):
 
 
 def next_in(group: Group) -> RunSnapshot | None:
-    """The first run of a group to start, of those that wait in a queue."""
+    """Return the first queued run of a group to start."""
     waiting = [one for one in group.runs if one.queue is not None]
     return min(waiting, key=lambda one: one.queue.number or len(waiting) if one.queue else 0, default=None)
 
@@ -102,9 +102,9 @@ def next_in(group: Group) -> RunSnapshot | None:
 def peek(
     snapshot: RunSnapshot, width: int, height: int, failure: Failure | None = None, like: Sequence[RunSnapshot] = ()
 ) -> list[Row]:
-    """Progress, then the chart; before them why a failed run failed, and where a moved one goes.
+    """Progress, then the chart; above them why a failed run failed, and where a moved run goes.
 
-    Of one that waits for what, with which settings, and what became of those ``like`` it.
+    For a queued run: what it waits for, its settings, and the results of runs ``like`` it.
     """
     from ...core.present import needs_explaining
     from ..charting.data import chart_data, metric_names
@@ -156,7 +156,7 @@ def _side(snapshot: RunSnapshot, width: int, height: int) -> list[Row]:
 
 
 def _beside(left: Sequence[Row], right: Sequence[Row], width: int) -> list[Row]:
-    """Two columns, the first one of this many cells."""
+    """Join two columns, the first of them ``width`` cells wide."""
     return [
         row(*one.spans, " " * max(0, width - one.width), ("│ ", "track"), *other.spans)
         for one, other in zip_longest(left, right, fillvalue=EMPTY)
@@ -178,7 +178,7 @@ def _queued(
 
 
 def waiting_job(job: JobView, width: int, now: float) -> list[Row]:
-    """What a scheduler's job waits for, and when it is expected to start."""
+    """What a scheduler's job waits for, and its expected start."""
     from ...core.present import duration
 
     told = [("waits", job.sentence()), ("where", f"partition {job.partition}" if job.partition else "")]
@@ -188,7 +188,7 @@ def waiting_job(job: JobView, width: int, now: float) -> list[Row]:
 
 
 def waiting(place: QueuePlace, width: int) -> list[Row]:
-    """Which runs a queued run waits for, and about until when."""
+    """Which runs a queued run waits for, and until about when."""
     from ...core.present import duration
 
     told = [("waits", place.sentence() or "to be started")]

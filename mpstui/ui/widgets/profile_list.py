@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NAME, _ORIGIN, _TITLE = 18, 9, 34
 _LEAST_DESCRIPTION = 40
-"""From this width on, every profile is described in its line."""
+"""From this width on, every profile has its description on its line."""
 
 
 class Opened(Message):
@@ -26,10 +26,10 @@ class Opened(Message):
 
 
 class ProfileList(WheelScrolled, LinePanel):
-    """The profiles to choose from, with the selected one explained below them; one with mistakes says which."""
+    """The profiles to choose from, with details of the selected one below; for a broken one, its mistakes."""
 
     def __init__(self, entries: Sequence[ProfileEntry], runs: Sequence[RunSnapshot] = (), now: float = 0.0) -> None:
-        """``runs``: all known runs; those of the selected profile are shown, as they were at ``now``."""
+        """``runs``: all known runs; those of the selected profile are shown, as of ``now``."""
         super().__init__()
         self.entries = entries
         self._some = bool(entries)
@@ -44,7 +44,7 @@ class ProfileList(WheelScrolled, LinePanel):
         return self.entries[self.index] if self.entries else None
 
     def show(self, entries: Sequence[ProfileEntry]) -> None:
-        """Show other profiles; the selection stays if it is among them."""
+        """Show other profiles; the selection is kept if it is among them."""
         before, self.entries = self.selected, entries
         self.index = next((place for place, one in enumerate(entries) if before and one.name == before.name), 0)
         self.repaint()
@@ -55,7 +55,7 @@ class ProfileList(WheelScrolled, LinePanel):
         self.repaint()
 
     def on_click(self, event: Click) -> None:
-        """The first click selects, the second opens."""
+        """Select on the first click, open on the second."""
         place = self._top + event.y - 1
         if 1 <= event.y <= self._listed and place < len(self.entries):
             if place == self.index:
@@ -101,7 +101,7 @@ class ProfileList(WheelScrolled, LinePanel):
 
 
 def profile_row(entry: ProfileEntry, width: int, *, selected: bool, described: bool = False) -> Row:
-    """One profile: the name to launch it by, where it comes from, its title and, in a wide line, what it does."""
+    """One profile: the name to launch it by, its origin, its title and, on a wide line, what it does."""
     title = clean(entry.title, 200)
     parts = (
         Span("▌" if selected else " ", "key"),

@@ -1,4 +1,4 @@
-"""The lines above the panels of a run: which run it is, how it is doing, and how far it is."""
+"""The lines above the panels of a run: which run it is, how it is doing, and its progress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LABEL, _COUNT, _SHARE = 7, 15, 8
 _ROOM_FOR_BOTH = 70
-"""From this width on, a line has room for two remarks, or for the counts of steps and epochs."""
+"""From this width on, a line fits two remarks, or the counts of both steps and epochs."""
 _NOTE = 14
 """Cells of a remark after a bar."""
 _DOT = Span("  ·  ", "faint")
@@ -27,7 +27,7 @@ def header(
 ) -> list[Row]:
     """The name, the machine and the state; then the facts, or beside the device what is going wrong."""
     held = ""
-    if snapshot.is_frozen and not snapshot.waits:  # who holds it, unless it was the user who pressed the key for it
+    if snapshot.is_frozen and not snapshot.waits:  # who holds it, unless the user paused it by key
         held = snapshot.reason if snapshot.held_for else ""
         held = held if snapshot.paused else f"{snapshot.health_note}; p resumes it"
     nothing = snapshot.reason if snapshot.state is State.WATCHED and snapshot.updated is None else ""
@@ -79,7 +79,7 @@ def _facts(snapshot: RunSnapshot, width: int, now: float) -> Row:
 
 
 def device_text(snapshot: RunSnapshot) -> str:
-    """``mps · Apple M2 Max · bf16``; what is not known is left out, an unknown device is n/a, one not read yet …"""
+    """``mps · Apple M2 Max · bf16``; unknown parts are omitted, an unknown device is n/a, one not read yet …"""
     device = snapshot.numbers.device
     unknown = "device …" if snapshot.loading or snapshot.unread else "device n/a"
     parts = [device.type or unknown, device.name, device.precision]
@@ -102,18 +102,18 @@ def _ages(snapshot: RunSnapshot, now: float) -> tuple[str, str]:
 
 
 def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
-    """How far within the epoch and in all; if the run goes on, also how fast and how much longer.
+    """Progress within the epoch and in total; for an active run, also its speed and the time left.
 
-    One line shows both if the progress within the epoch is unknown and there is room. A run that ended without a total
-    has no bars.
+    One line shows both if the progress within the epoch is unknown and there is room. A run that ended without a known
+    total has no bars.
 
     Args:
-        height: at least this many lines, where it is about more than what ended so.
+        height: least number of lines, except for a run that ended that way.
     """
     numbers = snapshot.numbers
     active = snapshot.state.active and not numbers.done
     done = total_progress(numbers)
-    # At the end of everything the count within the epoch has started again, for an epoch that will not come.
+    # At the very end the count within the epoch has restarted, for an epoch that will not come.
     within = 1.0 if done == 1.0 else epoch_progress(numbers)
     updates = (
         numbers.beat is not None and numbers.beat.step_from == "updates" and numbers.told_by.get("step") == "agent"
@@ -121,16 +121,16 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     label = "update" if updates else "steps"  # its steps are those of its environment
     steps = f"{shown.short_count(numbers.step)}/{shown.short_count(numbers.steps)}"
     counted = step_text(numbers) if numbers.steps is None else steps
-    if not active and within is None and done is None:  # no total was told: there is nothing left to draw a bar of
+    if not active and within is None and done is None:  # the total is unknown: there is nothing to draw a bar of
         told = [("epoch", epoch_text(numbers)), (label, counted)]
         known = [row(" ", (fit(label, _LABEL), "dim"), text) for label, text in told if text != shown.UNKNOWN]
         return known or [row((fit(" no step reported", width), "dim"))]
-    # An unknown end is shown as such; of the rest, what is unknown is left out.
+    # An unknown end is shown as such; other unknown values are left out.
     left = f"left {shown.duration(numbers.eta_seconds)}"
     epoch_left, speed, samples = (
         "" if value is None else told.format(write(value))
         for value, told, write in (
-            (numbers.epoch_eta_seconds or None, "left {}", shown.duration),  # its evaluation may be left
+            (numbers.epoch_eta_seconds or None, "left {}", shown.duration),  # its evaluation may still be to come
             (numbers.steps_per_second, "{} step/s", shown.rate),
             (numbers.samples_per_second, "{} smp/s", shown.rate),
         )
@@ -153,7 +153,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
 
 
 def _which(epoch: str, note: str, width: int) -> Row:
-    """The epoch alone, if the progress within it is unknown: an empty bar would say nothing."""
+    """The epoch without a bar, if the progress within it is unknown: an empty bar would say nothing."""
     told = fit(epoch, max(width_of(epoch) + 2, width - _NOTE - 3 - _LABEL))
     return row(*clip((Span(" "), Span(fit("epoch", _LABEL), "dim"), Span(told), Span(note, "dim")), width))
 

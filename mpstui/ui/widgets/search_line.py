@@ -35,7 +35,7 @@ class LineWords(LinePanel):
 
 
 class SearchLine(Horizontal):
-    """Hidden until it is opened, then in place of the footer. Keys typed right after it was opened go to it.
+    """Hidden until opened, then in place of the footer. Keys typed right after it was opened go to it.
 
     Its widgets are made when it is first opened: otherwise each start of the screen would take 8 ms longer.
     """
@@ -56,19 +56,19 @@ class SearchLine(Horizontal):
         left: Callable[[], object],
         stepped: Callable[[int], object],
     ) -> None:
-        """What is to be told: the text so far, the text at the end, that the search was left, that one goes on."""
+        """Callbacks: with the text so far, with the final text, when the search is left, and to go on by steps."""
         super().__init__()
         self._field: TextField | None = None
         self._typed, self._entered, self._left, self._stepped = typed, entered, left, stepped
         self.display = False
 
     def parts(self, field: TextField) -> Iterable[Widget]:
-        """What stands in the line, around its field."""
+        """Return the widgets of the line, including its field."""
         return LineWords(" /", "key strong").add_class("sign"), field
 
     @property
     def field(self) -> TextField:
-        """Where one types; only what was opened once has it."""
+        """The input field; it exists once the line has been opened."""
         assert self._field is not None
         return self._field
 
@@ -77,7 +77,7 @@ class SearchLine(Horizontal):
         return self._field is not None and self.screen.focused is self._field
 
     def open(self, text: str = "") -> None:
-        """Show it and take the keys from now on; what is typed replaces ``text``."""
+        """Show it and take the keys from now on; typing replaces ``text``."""
         if self._field is None:
             from .text_field import TextField
 
@@ -108,7 +108,7 @@ class SearchLine(Horizontal):
         self._stepped(by)
 
     def action_nothing(self) -> None:
-        """No other field and no panel is gone to while one types."""
+        """Ignore tab: while typing, the focus stays in the field."""
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -117,14 +117,14 @@ class SearchLine(Horizontal):
 
 
 class FilterLine(SearchLine):
-    """One above a list, which it leaves the entries that match; it stays as long as there is a filter."""
+    """A search line above a list, which it filters; it stays as long as there is a filter."""
 
     def __init__(self, hint: str, changed: Callable[[], object], stepped: Callable[[int], object]) -> None:
-        """``changed``: another query, or letters go elsewhere now."""
+        """``changed`` is called if the query changes, or if letters start or stop going to the line."""
         super().__init__(self._looked_for, lambda text: None, lambda: None, stepped)
         self._hint, self._changed, self._count = hint, changed, LineWords()
         self.wanted: Query | None = None
-        """None: everything."""
+        """The query; None shows everything."""
 
     def parts(self, field: TextField) -> Iterable[Widget]:
         return *super().parts(field), self._count.add_class("count")
@@ -137,7 +137,7 @@ class FilterLine(SearchLine):
         self.display = here or bool(self.field.value.strip())
         if not here:
             self.screen.set_focus(None)
-            self._looked_for(self.field.value)  # the field tells its last letters later than the next key may come
+            self._looked_for(self.field.value)  # the field's change message may arrive after the next key
 
     def _looked_for(self, text: str) -> None:
         from ...core.runs.query import parse_query
@@ -146,7 +146,7 @@ class FilterLine(SearchLine):
         self._changed()
 
     def drop(self) -> bool:
-        """Drop the search; False if there was none."""
+        """Drop the search; return False if there was none."""
         there, self.wanted = self.display, None
         if self._field is not None:
             self._field.value = ""
@@ -154,6 +154,6 @@ class FilterLine(SearchLine):
         return there
 
     def show(self, count: int, total: int, things: str) -> None:
-        """Show how many of all match."""
+        """Show how many of the total match."""
         mistake = self.wanted.mistake if self.wanted else ""
         self._count.tell(mistake or f"{count} of {total} {things}", "warn" if mistake else "dim")

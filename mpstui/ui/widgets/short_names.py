@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from ..rows import fit, width_of
 
 LEAST_NAME = 5
-"""Cells of a name's beginning that are always shown, and come before anything that may stand beside it."""
+"""Cells of a name's beginning that are always shown, and take precedence over anything beside it."""
 
 
 class ShortNames:
-    """How to shorten the names of a column."""
+    """Shortens the names of a column."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = frozenset(names)
         self._shown: dict[int, dict[str, str]] = {}
-        """By width."""
+        """The shortened names, by width."""
 
     def of(self, name: str, width: int) -> str:
-        """The name in at most ``width`` cells: its beginning, then the part in which names that begin alike differ."""
+        """Return the name in at most ``width`` cells: its beginning, then the part in which similar names differ."""
         if width_of(name) <= width or width <= LEAST_NAME:
             return name
         if width not in self._shown:
@@ -28,7 +28,7 @@ class ShortNames:
         return self._shown[width].get(name) or _cut(name, frozenset(), width)
 
     def _apart(self, width: int) -> dict[str, str]:
-        """By what tells a name from those that are cut to the same; where others look like it then, from these too."""
+        """Shorten by what tells a name from those cut to the same text; if others then look like it, from these too."""
         shown: dict[str, str] = {}
         left = self._names
         for alike in (width, LEAST_NAME):
@@ -44,7 +44,7 @@ class ShortNames:
 
 
 def _cut(name: str, common: frozenset[str], width: int) -> str:
-    """Its beginning, and the words that it does not share with the others, or only their values."""
+    """Its beginning, and the words that the others lack, or only their values."""
     if width_of(name) <= width:
         return name
     differing = [word for word in name.split() if word not in common]

@@ -1,4 +1,4 @@
-"""A line to type in that shows every character of its value and lets none reach the terminal as a command."""
+"""An input line that shows every character of its value and lets none reach the terminal as a command."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from .lines import LetterTaker
 
 
 class TextField(LetterTaker, Input):
-    """Textual's input, except that control characters are shown, not written as they are; the value keeps them."""
+    """Textual's input, except that control characters are displayed, not sent as they are; the value keeps them."""
 
     entered: Callable[[str], object] | None = None
-    """Gets the value by enter, before the next key is looked at; None: a message tells it when it can."""
+    """Gets the value on enter, before the next key is handled; None: a message is posted, which may come late."""
 
     def take(self, character: str) -> None:
-        """Put a character in place of the selection, or at the cursor.
+        """Insert a character at the cursor, or replace the selection with it.
 
-        If it comes before the news that the field has the focus, it replaces all that is in the field, as any other
-        would, and is not itself selected by that news.
+        If it arrives before the field has learnt of its focus, it replaces the whole content, as any other first
+        character would, and is not itself selected when the focus event comes.
         """
         if not self.has_focus and self.select_on_focus:
             self.select_on_focus = False

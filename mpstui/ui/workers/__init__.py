@@ -1,1 +1,1 @@
-"""The threads of the screen: they read, compare and post messages, and know no widget."""
+"""The threads of the screen: they read, compare and post messages, and know nothing of widgets."""

@@ -1,4 +1,4 @@
-"""The worker that finds the best earlier run like the live one in view, and tells how the two stand."""
+"""The worker that finds the best earlier run like the live one in view, and compares the two."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from ..services import Services
 
 _LOOK_SECONDS, _SLICE_SECONDS, _REST_SECONDS = 2.0, 0.015, 0.06
-"""Seconds between two comparisons; earlier runs are read in slices with pauses, which takes a fifth of a core."""
+"""Seconds between two comparisons; earlier runs are read in slices with pauses, using a fifth of a core."""
 
 
 class GhostWorker(Worker):
-    """Works while somebody looks at a live run."""
+    """Works while a live run is in view."""
 
     name = "earlier runs"
 
     def __init__(self, services: Services, post: Post, newest: Callable[[], Sequence[RunSnapshot] | None]) -> None:
-        """``newest``: the newest snapshots of all runs."""
+        """``newest`` returns the newest snapshots of all runs."""
         super().__init__(post)
         self._services, self._newest = services, newest
         self._finder: GhostFinder | None = None

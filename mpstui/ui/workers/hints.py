@@ -1,4 +1,4 @@
-"""Hints that runs have changed, which come sooner than polling would notice."""
+"""Hints that runs have changed, which arrive sooner than polling would notice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .worker import RETRY_SECONDS, Post, Worker
 
 
 class HintWorker(Worker):
-    """Watches the folder of runs for what is created or renamed; polling finds the same, a little later."""
+    """Watches the folder of runs for created or renamed files; polling finds the same, a little later."""
 
     name = "watcher"
 

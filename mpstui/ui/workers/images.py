@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ImageWorker(Worker):
-    """Reads the image that was asked for last; earlier requests not yet begun are dropped."""
+    """Reads the image requested last; earlier requests that have not begun are dropped."""
 
     name = "images"
 
@@ -26,13 +26,13 @@ class ImageWorker(Worker):
         self._asked: tuple[RunSnapshot, Wanted] | None = None
 
     def read(self, snapshot: RunSnapshot, wanted: Wanted) -> None:
-        """Have this image read; it begins with the first."""
+        """Read this image; the first call starts the worker."""
         self._asked = snapshot, wanted
         self.start()
         self.wake()
 
     def stop(self) -> None:
-        """End after the image being read. Leaving does not wait for that, as it may come from another machine."""
+        """Stop after the image being read. Leaving does not wait for it, as it may come from another machine."""
         self._stopped.set()
         self.wake()
 

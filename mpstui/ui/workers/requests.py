@@ -1,4 +1,4 @@
-"""Doing what the user asked for."""
+"""The worker that does what the user asked for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Awaited(NamedTuple):
 
 
 async def aside(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    """Do something that may wait for a disk or a connection on a thread of its own, which does not delay leaving."""
+    """Run something that may wait for a disk or a connection on a thread of its own, which does not delay leaving."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -69,7 +69,7 @@ def attend(node: DOMNode, work: Coroutine[object, object, None]) -> None:
 
 
 class RequestWorker(Worker):
-    """Does what the user asked for, one thing after another, and waits for answers of supervisors and trainers."""
+    """Does what the user asked for, one job at a time, and waits for answers from supervisors and trainers."""
 
     name = "requests"
 
@@ -114,15 +114,15 @@ class RequestWorker(Worker):
         self.do("diagnosis", lambda: DiagnosisReady(snapshot.run, snapshot.attempts, *self._services.explain(snapshot)))
 
     def do(self, what: str, work: Callable[[], Message], tell: Post | None = None) -> None:
-        """Do something that takes a while and post its result; to ``tell``, if only a screen wants it."""
+        """Do something that takes a while and post its result; to ``tell`` if only a screen wants it."""
         self._jobs.put((what, lambda: (tell or self._post)(work())))
 
     def let_go(self, close: Callable[[], None]) -> None:
-        """Close something after all that was asked for before."""
+        """Close something after everything requested before is done."""
         self._jobs.put(("closing", close))
 
     def stop(self) -> None:
-        """Stop the worker; what was asked for but not written yet is dropped."""
+        """Stop the worker; requests that were not written yet are dropped."""
         self._stopped.set()
         self._jobs.put(("nothing", lambda: None))
         super().stop()

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS, _SAMPLE_SECONDS_REMOTE, _HIDDEN_SECONDS = 1.0, 2.0, 5.0
 _NO_PROCESS_TIMES = 5
-"""By which factor a run without a process is sampled less often."""
+"""The factor by which a run without a process is sampled less often."""
 _LISTED_SECONDS, _RESTING_SECONDS, _FIRST_SECONDS = 5.0, 30.0, 1.5
-"""Between two samples for the list while something is live, and while nothing is; the first comes after the rows."""
+"""Seconds between two samples for the list while something is live, and otherwise; the first follows the rows."""
 
 
 class _Target(NamedTuple):
@@ -36,18 +36,18 @@ class _Target(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int | None, bool]:
-        """What is sampled; when it changes, a sample is due at once."""
+        """Identifies what is sampled; when it changes, a sample is due at once."""
         return self.snapshot.run, self.snapshot.pid, self.in_view
 
 
 class SystemWorker(Worker):
-    """Samples the machine for a run that somebody looks at, less often while the panel that shows it is hidden, and for
-    the list still less often."""
+    """Samples the machine for the run in view, less often while the panel that shows it is hidden, and even less often
+    for the list."""
 
     name = "system"
 
     def __init__(self, services: Services, post: Post, newest: Callable[[], Sequence[RunSnapshot] | None]) -> None:
-        """``newest``: the newest snapshots, which hold what the trainer itself reports."""
+        """``newest`` returns the newest snapshots, which hold what the trainer itself reports."""
         super().__init__(post)
         self._services, self._newest = services, newest
         self._sampler: Sampler | None = None
@@ -60,7 +60,7 @@ class SystemWorker(Worker):
         self._prices: EnergySettings | None = None
 
     def sample_for(self, snapshot: RunSnapshot | None, *, in_view: bool = True) -> None:
-        """Sample for this run from now on; None for none."""
+        """Sample for this run from now on; None stops it."""
         self._target = _Target(snapshot, in_view) if snapshot is not None else None
         self.wake()
 
@@ -92,7 +92,7 @@ class SystemWorker(Worker):
         return max(0.0, self._sampled[1] + pause - time.monotonic())
 
     def _sample_for_list(self) -> float:
-        """The machine alone, if there is any run; the seconds until the next time."""
+        """Sample the machine alone, if there are any runs; return the seconds until the next time."""
         runs, now = self._newest(), time.monotonic()
         if not runs or now - self._began < _FIRST_SECONDS:
             return _FIRST_SECONDS

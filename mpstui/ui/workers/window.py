@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ..services import Services
 
 _SLICE_SECONDS, _BREATH_SECONDS = 0.015, 0.002
-"""Keys and frames come between the slices."""
+"""Between the slices, keys and frames have their turn."""
 
 
 class WindowWorker(Worker):
-    """Reads one window of a chart at a time, always the one asked for last; starts with the first request."""
+    """Reads one window of a chart at a time, always the last one requested; starts with the first request."""
 
     name = "window"
 
@@ -28,7 +28,7 @@ class WindowWorker(Worker):
         self._reader: WindowReader | None = None
 
     def read(self, snapshot: RunSnapshot, window: Window) -> None:
-        """Have this window read instead of any other."""
+        """Read this window instead of any other."""
         self._asked = snapshot, window
         self.start()
         self.wake()

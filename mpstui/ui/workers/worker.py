@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 Post = Callable[["Message"], object]
 
 RETRY_SECONDS = 1.0
-"""Seconds after a failure until the work is tried again."""
+"""Seconds after a failure until the work is retried."""
 
 
 class Worker:
-    """A daemon thread that works until it is stopped, and reports when its work fails."""
+    """A daemon thread that works until it is stopped, and reports failures of its work."""
 
     name = "worker"
 
@@ -31,7 +31,7 @@ class Worker:
         self._trouble = ""
 
     def start(self) -> None:
-        """Begin to work, unless it does already."""
+        """Start working, unless it already does."""
         if self._thread.ident is None:
             self._thread.start()
 
@@ -43,7 +43,7 @@ class Worker:
             self._thread.join(1.0)
 
     def wake(self) -> None:
-        """Have the next round begin now. May be called from any thread."""
+        """Start the next round now. May be called from any thread."""
         self._woken.set()
 
     def _run(self) -> None:
@@ -64,5 +64,5 @@ class Worker:
                     self._post(Toast(f"reading {self.name} failed, trying again: {trouble}", "error"))
 
     def _work(self) -> float | None:
-        """Work one round; returns the seconds until the next one, None: not before it is woken."""
+        """Work one round; return the seconds until the next one, None to wait until woken."""
         raise NotImplementedError
