@@ -29,13 +29,13 @@ KITTY_QUESTION = "\x1b_Gi=31,s=1,v=1,a=q,t=d,f=24;AAAA\x1b\\"
 ANSWER_SECONDS_REMOTE = 0.15
 """Over SSH, pixels are shown only if the answer arrives within this time after the first frame."""
 _BYTES_A_SECOND, _BYTES_A_SECOND_REMOTE = 700, 450
-"""Average share of the connection that pictures may take while no key is pressed."""
+"""Average bytes per second that pictures may take while no key is pressed."""
 _LARGEST_CELL = 64
 _SHADES = 4
 """Shades between two colours along the edge of a line."""
 _MOST_COLOURS = 250
 _LONGEST_KEY = 2
-"""The first characters of an answer may also be a key, up to this many."""
+"""The beginning of an answer that is no longer than this may also be a key."""
 _KEY_SECONDS, _REST_SECONDS = 0.1, 3.0
 _KITTY_PIECE, _KITTY_IDS = 4096, 0x6D7000
 _MULTIPLEXERS = ("tmux", "screen", "linux", "dumb")

@@ -25,7 +25,7 @@ SHADE, POINT = "░", "•"
 BEHIND = frozenset({"off", "ghost"})
 """Layers that give way to any other layer's colour, however few cells they have."""
 _NOISY = 5
-"""A curve whose range extends beyond its line in one of this many columns is shaded in all of them."""
+"""A curve whose range extends beyond its line in more than one of this many columns is shaded in all of them."""
 _APART = 3
 """Points at least this many cells apart on average get a character each."""
 _TOUCHING = 4

@@ -30,7 +30,7 @@ _LEAST_SHARE = 1 / 3
 _PIN_EVERY = 28
 """Cells between two labels on a pinned curve."""
 _EDGES, _EDGES_OF_PICTURES = 40, 12
-"""The right edge moves on in at least this many steps; each step means sending a picture again."""
+"""The right edge moves by at least the span divided by this; each move sends a picture again."""
 _CELLS_PER_X_TICK, _LINES_PER_Y_TICK = 14, 2.5
 
 

@@ -24,7 +24,7 @@ _FEWEST_LINES, _MANY_LINES = 10, 12
 """From this many lines on, labelled values are whole lines apart; with fewer, that would cost too much height."""
 _LINES_APART, _FEW_LINES_APART = (3, 4, 5, 6), (2, 3, 4)
 _COST_OF_ODD_START, _COST_OF_A_LINE_BETWEEN = 1.3, 0.04
-"""Factors for choosing an axis: one that begins between labelled values, or has fewer, must make the curve taller."""
+"""How much taller an axis must draw the curve if it begins between labelled values, or has fewer of them."""
 
 
 @dataclass(frozen=True, slots=True)

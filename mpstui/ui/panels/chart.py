@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _AVERAGES = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 """Weights of the past, per column of the curve, from the weakest average to the strongest."""
 _OF_KEYS = 6
-"""The first this many parts of the drawing key only change by keys."""
+"""How many leading parts of the redraw key only keys change."""
 
 
 class CursorMoved(Message):

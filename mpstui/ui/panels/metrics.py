@@ -24,7 +24,7 @@ _LEAST_CELLS, _LONGEST_STEP = (7, 8, 7, 7), 9
 _SHORT_AXES = {"sample": "smp", "optimizer step": "update", "printed step": "printed"}
 _NARROWEST, _LEAST_NAME, _MOST_NAME, _LEAST_TREND, _FAIR_TREND, _LONGEST_TREND = 46, 10, 30, 6, 20, 40
 _SHORT_TREND = 4
-"""The trend may shrink to this width if every name then fits whole that would otherwise lose a letter or two."""
+"""The trend may shrink to this width if all names then fit that would otherwise lose a letter or two."""
 
 
 class MetricChosen(Message):

@@ -240,7 +240,7 @@ class ActingScreen(PictureScreen):
 
     @on(RunsLookedInto)
     def _ask_for_several(self, message: RunsLookedInto) -> None:
-        """Ask one question for all runs that can do it; always if trainings would end, and if the key was pasted."""
+        """Act on all runs that can do it, after one question if trainings would end or the key was pasted."""
         from .dialogs import MOST_NAMED, question_for_several
 
         action, send = message.action, self.context.services.actions.send

@@ -108,7 +108,7 @@ def progress(snapshot: RunSnapshot, width: int, height: int = 1) -> list[Row]:
     total has no bars.
 
     Args:
-        height: least number of lines, except for a run that ended that way.
+        height: least number of lines, except for a run that ended without a total.
     """
     numbers = snapshot.numbers
     active = snapshot.state.active and not numbers.done

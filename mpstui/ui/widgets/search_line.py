@@ -56,7 +56,7 @@ class SearchLine(Horizontal):
         left: Callable[[], object],
         stepped: Callable[[int], object],
     ) -> None:
-        """Callbacks: with the text so far, with the final text, when the search is left, and to go on by steps."""
+        """Callbacks: with the text so far, with the final text, when the search is left, and on up or down."""
         super().__init__()
         self._field: TextField | None = None
         self._typed, self._entered, self._left, self._stepped = typed, entered, left, stepped

@@ -28,7 +28,7 @@ class ShortNames:
         return self._shown[width].get(name) or _cut(name, frozenset(), width)
 
     def _apart(self, width: int) -> dict[str, str]:
-        """Shorten by what tells a name from those cut to the same text; if others then look like it, from these too."""
+        """Shorten names by what differs among those cut to the same text; if still alike, among all beginning alike."""
         shown: dict[str, str] = {}
         left = self._names
         for alike in (width, LEAST_NAME):
