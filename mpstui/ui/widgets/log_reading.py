@@ -278,7 +278,7 @@ class LogReading:
         return there
 
     def select(self, rows: int) -> None:
-        """Start a selection at the line last found or the last one in view; drop an existing one."""
+        """Start a selection at the line last found or the last one in view; if there is one, drop it instead."""
         if self.selection is not None:
             self.selection = None
             return

@@ -345,7 +345,7 @@ def _near(curve: SeriesView, space: Frame, cursor: float) -> SeriesView:
 
 
 def thinned_view(curve: SeriesView, most: int) -> SeriesView:
-    """Reduce a curve to ``most`` buckets, keeping extremes; bucket borders move only when their number halves."""
+    """Reduce a curve to at most ``most`` buckets, keeping extremes; borders move only when their number halves."""
     size = 1
     while len(curve.x) > most * size:
         size *= 2
