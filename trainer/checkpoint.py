@@ -24,7 +24,7 @@ from .errors import UsageError
 FORMAT = "mpstui.trainer/1"
 BEST = "best.pt"
 EARLIER_BESTS = 2
-"""How many bests of earlier trainings are kept; training in one folder again and again must not fill the disk."""
+"""How many best checkpoints of earlier trainings are kept: repeated trainings in one folder must not fill the disk."""
 _PATTERN = "step-*.pt"
 _UNFINISHED = re.compile(r"\..*\.(\d+)\.tmp")
 _PARTS: Mapping[str, tuple[type, ...]] = {
@@ -41,7 +41,7 @@ _PARTS: Mapping[str, tuple[type, ...]] = {
     "progress.step": (int,),
     "device": (str,),
 }
-"""What a training, an evaluation or an export reads from a checkpoint, with its type."""
+"""What training, evaluation and export read from a checkpoint, with the types allowed."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Loaded:
 class CheckpointFolder:
     """The checkpoints of one training: ``step-00001234.pt``, the newest few, and ``best.pt``.
 
-    The bests of earlier trainings stay as ``best-earlier-1.pt`` and so on, the newest two of them.
+    The best checkpoints of earlier trainings stay as ``best-earlier-1.pt`` and so on, only the newest two.
     """
 
     def __init__(self, path: Path, keep: int, run: str | None = None) -> None:
@@ -67,7 +67,7 @@ class CheckpointFolder:
         self._best_is_ours = False
 
     def goes_on_from(self, state: Mapping[str, Any]) -> None:
-        """Count the best of the resumed checkpoint as ours, so its file is not set aside as another training's."""
+        """Treat the resumed checkpoint's best as ours, so that its file is not set aside as another training's."""
         self._known_best = _best_of(state)
 
     def save(self, state: Mapping[str, Any], step: int, *, best: bool = False) -> Path:
@@ -80,9 +80,9 @@ class CheckpointFolder:
         return self._put(step, lambda temporary: tensorfile.write(temporary, self._signed(state)), best=best)
 
     def begin(self, step: int) -> Path:
-        """A hidden folder into which every rank writes its part of a checkpoint, before :meth:`commit`.
+        """Make a hidden folder into which every rank writes its part of a checkpoint, before :meth:`commit`.
 
-        Removes what dead processes of this machine left unfinished, as it may be large.
+        Removes what dead processes of this machine left unfinished, since that may be large.
 
         Raises:
             OSError: it could not be made.
@@ -141,9 +141,9 @@ class CheckpointFolder:
         _forget([*earlier, kept][:-EARLIER_BESTS])
 
     def newest_first(self) -> list[Path]:
-        """Numbered checkpoints, the last written first.
+        """Return the numbered checkpoints, the most recently written first.
 
-        After a start from scratch, or from an earlier step, the highest steps in a folder are not the newest.
+        After a start from scratch, or from an earlier step, the highest step in a folder is not the newest.
         """
         return sorted(self.path.glob(_PATTERN), key=_age, reverse=True)
 
@@ -155,7 +155,7 @@ def _forget(paths: Iterable[Path]) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a checkpoint; a folder is renamed first, so that nobody takes a remainder for the whole."""
+    """Remove a checkpoint; a folder is renamed first, so that a half-removed one is never used."""
     if path.is_dir():
         hidden = path if path.name.startswith(".") else path.rename(_temporary(path.with_name(f"{path.stem}-gone.pt")))
         shutil.rmtree(hidden)
@@ -189,7 +189,7 @@ def _best_of(state: Mapping[str, Any]) -> tuple[Any, Any] | None:
 
 
 def incomplete(state: Mapping[str, Any]) -> str | None:
-    """What is missing in a training's state, in a few words; None if it is complete."""
+    """Say in a few words what is missing from a training's state; None if it is complete."""
     for name, kinds in _PARTS.items():
         value: Any = state
         for key in name.split("."):
@@ -200,7 +200,7 @@ def incomplete(state: Mapping[str, Any]) -> str | None:
 
 
 def _recorded_best(path: Path) -> tuple[Any, Any] | None:
-    """The same for a file; None if it cannot be read. Weights are mapped, not read."""
+    """Like :func:`_best_of`, for a file; None if it cannot be read. Weights are mapped, not read."""
     try:
         state = tensorfile.read(path / MANIFEST if path.is_dir() else path, mapped=True)
     except Exception:  # noqa: BLE001  zip, pickle and torch each raise their own kinds
@@ -236,16 +236,16 @@ def load(path: Path, check: Callable[[Mapping[str, Any]], str | None]) -> Loaded
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a path is that of one checkpoint: a file, or a folder that ranks wrote together."""
+    """True if a path is a single checkpoint: a file, or a folder that ranks wrote together."""
     return path.is_file() or parts.is_folder(path)
 
 
 def find(
     asked: str, folder: Path, check: Callable[[Mapping[str, Any]], str | None], say: Callable[[str], None]
 ) -> Loaded | None:
-    """The checkpoint that ``--resume`` means: a file, a folder, or ``latest`` in our own folder.
+    """Find the checkpoint that ``--resume`` names: a file, a folder, or ``latest`` in our own folder.
 
-    In a folder the newest that loads and fits is used, and ``say`` reports every one that was passed over.
+    In a folder, the newest that loads and fits is used; ``say`` reports each one passed over.
 
     Returns:
         None: ``latest`` was asked for and there is none yet.
@@ -297,7 +297,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
 
 
 def _temporary(target: Path) -> Path:
-    """A name that nobody takes for a checkpoint, unique to this process."""
+    """A name unique to this process that is never taken for a checkpoint."""
     return target.with_name(f".{target.name}.{platform.node()}.{os.getpid()}.tmp")
 
 
@@ -311,7 +311,7 @@ def _replace(target: Path, write: Callable[[Path], None]) -> None:
 
 
 def _name(made: Path, target: Path) -> None:
-    """Give a new checkpoint its name. The previous one is whole at every moment, if only as ``NAME-replaced.pt``."""
+    """Give a new checkpoint its name. Until then the previous one stays intact, if only as ``NAME-replaced.pt``."""
     aside = target.with_name(f"{target.stem}-replaced{target.suffix}")
     if target.exists() and (made.is_dir() or target.is_dir()):  # only a file can replace a file in one step
         _remove(aside)

@@ -27,30 +27,30 @@ T = TypeVar("T")
 
 
 class Recording(Protocol):
-    """What some work launched, to be launched again as one."""
+    """The kernels that some work launched, recorded to be launched again as one graph."""
 
     def replay(self) -> None:
-        """Launch it."""
+        """Launch the recorded kernels."""
 
     def reset(self) -> None:
         """Drop it and release its memory."""
 
 
 class Device:
-    """The CPU, and what accelerators have in common with it."""
+    """The CPU; also the base class of accelerators."""
 
     type: ClassVar[str] = "cpu"
     replays_kernels: ClassVar[bool] = False
     """Whether the kernels of a step can be recorded (:meth:`record`) and launched as one."""
     copies_quickly: ClassVar[bool] = False
-    """Whether copying a checkpoint (:meth:`copied`), to write it while the training goes on, is worth it."""
+    """Whether it pays to copy a checkpoint (:meth:`copied`) and write the copy while the training goes on."""
 
     def __init__(self, index: int = 0) -> None:
         self.torch = torch.device(self.type) if self.type != "cuda" else torch.device("cuda", index)
 
     @property
     def name(self) -> str:
-        """The name that a person knows it by."""
+        """The device's name, as people know it."""
         return platform.processor() or platform.machine() or "CPU"
 
     def reading(self, precision: str) -> DeviceReading:
@@ -58,17 +58,17 @@ class Device:
         return DeviceReading(self.type, self.name, precision)
 
     def put(self, batch: T) -> T:
-        """A (nested) batch with its tensors on this device."""
+        """Return a (nested) batch with its tensors on this device."""
         moved: T = _map_tensors(batch, self._copy)
         return moved
 
     def copied(self, state: T) -> T:
-        """The state with copies of all its tensors in host memory; the copies are complete when this returns."""
+        """Return the state with all tensors copied to host memory; the copies are complete on return."""
         copies: T = _map_tensors(state, lambda tensor: tensor.detach().cpu().clone())
         return copies
 
     def place(self, model: nn.Module) -> nn.Module:
-        """The model on this device; convolutions channels-last, which CPU and CUDA kernels prefer."""
+        """Return the model on this device; on CPU and CUDA in channels-last format if it has convolutions."""
         if self.type == "cpu":
             keep_freed_memory(os.environ)
         if self.type != "mps" and any(isinstance(module, nn.Conv2d) for module in model.modules()):
@@ -83,7 +83,7 @@ class Device:
         """Return cached memory to the system; waits for the device, so do not call it at every step."""
 
     def synchronize(self) -> None:
-        """Wait until everything queued is done."""
+        """Wait until all queued work is done."""
 
     def limit_to(self, fraction: float) -> None:
         """Limit this process to a fraction of the device's recommended maximum."""
@@ -93,7 +93,7 @@ class Device:
         return {}
 
     def set_rng_state(self, states: Mapping[str, Any]) -> None:
-        """Restore what :meth:`rng_state` gave; the state of another kind of device is ignored."""
+        """Restore what :meth:`rng_state` returned; states of other kinds of devices are ignored."""
 
     def bf16_refusal(self) -> str | None:
         """Why bfloat16 autocast is not available here; None when it is."""
@@ -120,22 +120,22 @@ class Device:
         kept.copy_(values)
 
     def aside(self) -> contextlib.AbstractContextManager[object]:
-        """The stream on which steps are recorded, after all earlier work: what belongs to a step must be made there.
+        """Switch to the stream on which steps are recorded, after all earlier work.
 
-        Autograd's nodes for weights stay bound to the stream of their first use, and a recorded step must not touch
-        another one.
+        What belongs to a step must be created there: autograd binds a weight's gradient node to the stream of its first
+        use, and a recorded step must not touch any other stream.
         """
         return contextlib.nullcontext()
 
     def rarely(self) -> contextlib.AbstractContextManager[object]:
-        """For work whose shapes come too rarely to look for their fastest kernels."""
+        """A context for work whose shapes are too rare to be worth searching for the fastest kernels."""
         return contextlib.nullcontext()
 
     def record(self, work: Callable[[], None]) -> Recording:
-        """Record what some work launches, without running it. Only where ``replays_kernels``.
+        """Record the kernels that some work launches, without running them. Only if ``replays_kernels``.
 
         Raises:
-            RuntimeError: the work waits for the device, or there is no memory.
+            RuntimeError: the work waits for the device, or memory ran out.
         """
         raise NotImplementedError
 
@@ -190,7 +190,7 @@ class CudaDevice(Device):
             torch.cuda.set_rng_state(states["cuda"], self.torch)
 
     def place(self, model: nn.Module) -> nn.Module:
-        """The model on this GPU; cuDNN times its kernels once per shape and keeps the fastest (5 % of a ResNet)."""
+        """Return the model on this GPU; cuDNN times its kernels once per shape for the fastest (a ResNet gains 5 %)."""
         torch.backends.cudnn.benchmark = not torch.are_deterministic_algorithms_enabled()
         return super().place(model)
 
@@ -209,13 +209,13 @@ class CudaDevice(Device):
         return "nccl"
 
     def copied(self, state: T) -> T:
-        """Copies through pinned memory, which torch keeps for the next time."""
+        """Copy into pinned memory, which torch caches for the next time."""
         copies: T = _map_tensors(state, _copied_aside)
         torch.cuda.synchronize(self.torch)
         return copies
 
     def fill(self, kept: torch.Tensor, values: torch.Tensor) -> None:
-        """Copies through pinned memory, without waiting; torch keeps that memory until the copy is done."""
+        """Copy through pinned memory without waiting; torch keeps that memory until the copy is done."""
         pinned = values.pin_memory() if values.device.type == "cpu" else values
         kept.copy_(pinned, non_blocking=True)
 
@@ -232,7 +232,7 @@ class CudaDevice(Device):
 
     @contextlib.contextmanager
     def rarely(self) -> Iterator[None]:
-        """By cuDNN's rules: timing its kernels for one more shape takes a ResNet-18 about a second."""
+        """Let cuDNN choose by its heuristics: timing its kernels for one more shape costs a ResNet-18 a second or so."""
         usual, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False
         try:
             yield
@@ -240,7 +240,7 @@ class CudaDevice(Device):
             torch.backends.cudnn.benchmark = usual
 
     def record(self, work: Callable[[], None]) -> Recording:
-        """A CUDA graph. All share one memory pool: they run one after the other and never read each other's memory."""
+        """Record a CUDA graph. All share one memory pool: they run in turn and never read each other's memory."""
         graph, stream = torch.cuda.CUDAGraph(), self._recording_stream()
         # CUDA calls of other threads must not end the recording.
         with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
@@ -325,7 +325,7 @@ class MpsDevice(Device):
 
 
 def choose(name: str, *, local_rank: int = 0) -> tuple[Device, str | None]:
-    """The device asked for, and a sentence if ``auto`` had to skip one.
+    """Return the requested device, and a sentence if ``auto`` had to skip one.
 
     Raises:
         UsageError: this machine or this torch lacks the device; says what to do.
@@ -339,7 +339,7 @@ def choose(name: str, *, local_rank: int = 0) -> tuple[Device, str | None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception that can be survived says that a device (or the system) had no memory left."""
+    """True if an exception means that a device, or the system, ran out of memory."""
     if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY_TEXTS)

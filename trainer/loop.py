@@ -23,7 +23,7 @@ _EVALUATION_SILENCE_SECONDS = 120.0
 
 
 class Loop:
-    """Drives a job from its current progress to the end, or to a request to stop."""
+    """Run a job from its current progress to the end, or until asked to stop."""
 
     def __init__(self, job: Job, startup: Startup | None = None) -> None:
         self._job = job
@@ -34,7 +34,7 @@ class Loop:
         self._lr = 0.0
         self._saved_step = -1
         self._writing: Writing | None = None
-        self._best_before: tuple[float | None, int | None] | None = None  # of the checkpoint being written
+        self._best_before: tuple[float | None, int | None] | None = None  # to restore if the write fails
         self._failure: str | None = None
         self._save_requests: list[Request] = []
 
@@ -56,7 +56,7 @@ class Loop:
         self._reports.say(f"done: {self._progress.step} steps")
 
     def _train_epoch(self) -> bool:
-        """The rest of the current epoch; False when it was left early."""
+        """Train the rest of the current epoch; return False if asked to stop before its end."""
         progress = self._progress
         if self._should_stop():
             return False
@@ -97,7 +97,7 @@ class Loop:
         return self._progress.step == 1 or self._reports.due()
 
     def _report(self) -> None:
-        """Read the results back from the device and report them; each rank does so in its own time."""
+        """Read the results back from the device and report them; ranks need not do so at the same step."""
         reading = self._job.stepper.read()
         if not reading.samples:
             return
@@ -108,10 +108,10 @@ class Loop:
         self._reports.report(self._progress, reading, self._lr)
 
     def _settle(self) -> None:
-        """Report, and end a training that has gone wrong: all ranks get here at the same step, and end together.
+        """Report, and end a training that has gone wrong. All ranks call this at the same step, so they end together.
 
         Raises:
-            TrainingError: a step since the last report was not finite; it never changed the weights.
+            TrainingError: a step since the last report was not finite; the weights were kept from it.
         """
         self._report()
         if self._job.group.any(self._failure is not None):
@@ -129,7 +129,7 @@ class Loop:
         )
 
     def _should_stop(self) -> bool:
-        """Whether all ranks end here. Also saves a checkpoint that was asked for, which needs all ranks."""
+        """True if all ranks stop here. Also saves a requested checkpoint, since that takes all ranks."""
         limit = self._options.stop_after
         if limit and self._progress.step >= limit:
             return True
@@ -140,7 +140,7 @@ class Loop:
         return stopping
 
     def _end_early(self) -> None:
-        """Save, report everything, and leave."""
+        """Report what is outstanding and save a checkpoint."""
         self._settle()
         reason = self._job.control.signal_name or "--stop-after"
         self._reports.notify("note", f"stopping at step {self._progress.step} ({reason})")
@@ -149,7 +149,7 @@ class Loop:
         self._reports.say("stopped: the checkpoint is saved, --resume latest continues from here")
 
     def _end_epoch(self) -> bool:
-        """Validate and save what is due; False when asked to stop meanwhile.
+        """Validate and save if due; return False if asked to stop during validation.
 
         Raises:
             TrainingError: it was the last epoch, and its checkpoint could not be written.
@@ -177,7 +177,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Validation metrics, only on the leading rank; None when a stop was asked for before they were complete."""
+        """Return validation metrics (only on the leading rank), or None if asked to stop before they were complete."""
         job, started = self._job, time.monotonic()
         self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
         metrics = self._validated_if_it_fits() if job.layout.validates else {}
@@ -189,12 +189,12 @@ class Loop:
         return metrics
 
     def _validated_if_it_fits(self) -> dict[str, float] | None:
-        """Validation metrics, empty if the device has no memory for them: only the metrics are lost."""
+        """Return validation metrics, empty if the device ran out of memory: only the metrics are lost."""
         try:
             return self._validation_metrics()
         except (RuntimeError, MemoryError) as error:
             if self._job.layout.divided or not is_out_of_memory(error):
-                raise  # the other ranks wait for a divided model's next layer
+                raise  # with a divided model, the other ranks are waiting for this one in its next layer
         self._job.device.empty_cache()
         self._job.model.train()
         self._reports.notify("note", "validation ran out of memory and is left out; the training goes on")
@@ -218,10 +218,10 @@ class Loop:
         return name in metrics and self._progress.improves(metrics[name], higher_is_better=direction == "max")
 
     def _save(self, *, best: bool = False, goes_on: bool = False) -> bool:
-        """Save a checkpoint, all ranks together; a failure is reported and survived. False when it failed.
+        """Save a checkpoint, all ranks together. A failure is reported, not raised; return False then.
 
         Args:
-            goes_on: nobody waits for it, so it is written while the training goes on, where possible.
+            goes_on: the training continues afterwards, so write in the background if possible.
         """
         step = self._progress.step
         self._settle()
@@ -256,7 +256,7 @@ class Loop:
                 self._progress.forget_best(*best_before)
 
     def _written(self, write: Callable[[], Path | None], step: int) -> bool:
-        """Whether a checkpoint could be written; reports it."""
+        """Write a checkpoint and report it; return False if that failed."""
         try:
             path = write()
         except OSError as error:
@@ -279,7 +279,7 @@ class Loop:
         self._reports.reporter.answer(request, ok=True, text=text, before=before, after=after, freed=freed)
 
     def _clear_cache(self) -> tuple[int | None, int | None]:
-        """Give the device's cached memory back; returns driver memory before and after, in bytes."""
+        """Release the device's cached memory; return driver memory before and after, in bytes."""
         device = self._job.device
         before = device.memory().driver
         gc.collect()

@@ -19,12 +19,12 @@ REPORT_SECONDS = 1.0
 LINE_SECONDS = 5.0
 _PATIENCE_STEPS = 20
 _SHORTEST_SPEED_SECONDS = 0.5
-"""A speed over less time says little: the last step of an epoch is smaller, and an epoch may be even shorter."""
+"""A speed over less time means little: an epoch's last step is smaller, and a whole epoch may be shorter than this."""
 _LEAST_PATIENCE_SECONDS = 15.0
 
 
 class Reports:
-    """One voice for the loop; only the leading rank speaks."""
+    """Everything that the loop reports; only the leading rank prints."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Reports:
         self._metrics: dict[str, float] = {}
 
     def say(self, text: str) -> None:
-        """One line on standard output."""
+        """Print one line on standard output."""
         if not self._leads:
             return
         try:
@@ -59,16 +59,16 @@ class Reports:
             _forget_unwritten_output()
 
     def notify(self, name: str, text: str, **details: Any) -> None:
-        """An event, and the same sentence as a line."""
+        """Report an event, and print the same sentence as a line."""
         self.say(f"{name}: {text}")
         self.reporter.event(name, text, **details)
 
     def restart_clock(self) -> None:
-        """Leave out the time since the last report, which went into something other than steps."""
+        """Exclude the time since the last report from speeds: it went into something other than steps."""
         self._speed_since = self._clock()
 
     def step_done(self, progress: Progress) -> None:
-        """Count a step; writes a heartbeat when one is due."""
+        """Count a step, and write a heartbeat if one is due."""
         self._speed_steps += 1
         patience = max(_LEAST_PATIENCE_SECONDS, _PATIENCE_STEPS * self._step_seconds)
         self.reporter.beat("train", expect_next_in=patience, doing=None, **self._position(progress))
@@ -78,7 +78,7 @@ class Reports:
         return self._clock() - self._last_report >= REPORT_SECONDS
 
     def report(self, progress: Progress, reading: Reading, lr: float) -> None:
-        """A point of training: means since the previous point."""
+        """Report a training point: means since the previous one."""
         self._last_report = now = self._clock()
         speeds = self._speeds(now, reading.samples)
         means = dict(reading.means)
@@ -92,11 +92,11 @@ class Reports:
             self.say(self._line(progress, loss, lr, speeds.get("steps_per_second")))
 
     def phase(self, name: str, progress: Progress, *, expect_next_in: float, **facts: Any) -> None:
-        """Announce a phase before it starts, with the seconds for which it may stay silent."""
+        """Announce a phase before it starts; it may stay silent for ``expect_next_in`` seconds."""
         self.reporter.beat(name, expect_next_in=expect_next_in, **facts, **self._position(progress))
 
     def validated(self, progress: Progress, metrics: dict[str, float], seconds: float) -> None:
-        """The end of an epoch: training means and validation metrics as one point."""
+        """Report the end of an epoch: training means and validation metrics as one point."""
         means = {f"epoch_{name}": value for name, value in progress.epoch_means().items() if name != "grad_norm"}
         self.reporter.point(progress.step, progress.epoch, **means, **metrics)
         self._metrics = self._metrics | metrics
@@ -107,7 +107,7 @@ class Reports:
         self.say(f"epoch {progress.epoch}/{self._epochs} done: {trained}{shown} (evaluated in {seconds:.1f} s)")
 
     def saved(self, path: str, step: int) -> None:
-        """A checkpoint is on disk."""
+        """Report that a checkpoint is on disk."""
         note = CheckpointNote(path, step, time.time())
         self.reporter.beat(checkpoint=note)
         self.reporter.event("checkpoint", f"saved {path}", path=path, step=step)
@@ -129,7 +129,7 @@ class Reports:
         elapsed, steps = self._speed_seconds, self._speed_steps
         if elapsed < _SHORTEST_SPEED_SECONDS or not steps:
             return {}
-        samples = self._speed_samples * self._ranks  # their shares of a step differ by at most one sample
+        samples = self._speed_samples * self._ranks  # the ranks' shares of a step differ by at most one sample
         self._speed_seconds, self._speed_steps, self._speed_samples = 0.0, 0, 0
         self._step_seconds = elapsed / steps
         return {"steps_per_second": steps / elapsed, "samples_per_second": samples / elapsed}
@@ -141,9 +141,9 @@ class Reports:
 
 
 def _forget_unwritten_output() -> None:
-    """After a failed write (disk full, reader gone): a fresh stream on the same descriptor.
+    """Replace standard output after a failed write (disk full, reader gone) by a fresh stream on the same descriptor.
 
-    The old one would retry its buffer with the next line, and end a successful training with exit code 120.
+    The old one would retry its buffer with the next line, and make a successful training exit with code 120.
     """
     with contextlib.suppress(OSError, ValueError):
         sys.stdout = os.fdopen(sys.stdout.fileno(), "w", closefd=False)

@@ -31,7 +31,7 @@ def run(
     control: Control,
     startup: Startup | None = None,
 ) -> None:
-    """Train a task as asked; ``startup`` began with the process.
+    """Train a task with the given options; ``startup`` has been running since the process began.
 
     Raises:
         UsageError: something asked for is not available.
@@ -64,7 +64,7 @@ def assembled(
     control: Control,
     startup: Startup | None = None,
 ) -> Iterator[tuple[Job, Loaded | None]]:
-    """Every part of a training, seeded and on its device, and the checkpoint to resume from, not loaded yet.
+    """Yield a training, seeded and on its device, and the checkpoint to resume from, if any, not applied yet.
 
     Raises:
         UsageError: something asked for is not available.
@@ -133,7 +133,7 @@ def _check_signature(task: Task, loaded: Loaded | None) -> None:
 
 
 def resume(job: Job, loaded: Loaded) -> None:
-    """Go on from a checkpoint.
+    """Continue from a checkpoint.
 
     Raises:
         UsageError: its weights or its optimizer's state do not fit.
@@ -161,7 +161,7 @@ def _identity(job: Job) -> tuple[int, int, int]:
 
 
 def _restart_epoch(job: Job, saved: Mapping[str, Any]) -> None:
-    """Other data, step size or seed give another order, so the position inside the epoch means nothing any more."""
+    """Start the epoch over: other data, step size or seed change the order of samples, so the old position is void."""
     size, step_size, seed = _identity(job)
     job.progress.epoch_step, job.progress.samples, job.progress.sums = 0, 0, {}
     job.reports.notify(
@@ -172,7 +172,7 @@ def _restart_epoch(job: Job, saved: Mapping[str, Any]) -> None:
 
 
 def _introduce(job: Job) -> None:
-    """The first lines: device, data, model, optimizer, plan."""
+    """Print the first lines: device, data, model, optimizer, plan."""
     for line in _introduction(job):
         job.reports.say(line)
     facts = {"device": job.device.reading(job.precision.name), "data": job.task.data}

@@ -1,7 +1,7 @@
 """How a training's weights are placed on its ranks: all of them on every rank, or a part on each.
 
-The rest of the trainer works on the tensors that a rank holds, which are ordinary tensors either way. What needs all
-ranks at once is here: the caller must make sure that every rank calls it, at the same step.
+The rest of the trainer works on the tensors that a rank holds, which are ordinary tensors either way. Everything that
+needs all ranks at once is here: the caller must make sure that every rank calls it at the same step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Layout:
-    """Every rank has all of every tensor: alone, or with gradients averaged over the ranks."""
+    """Every rank holds whole tensors: a single process, or several with gradients averaged over them."""
 
     divided = False
     """Whether each rank holds only a part, so that all must call the model, and take its state, together."""
@@ -59,19 +59,19 @@ class Layout:
         return list(self._weights)
 
     def take_gradients(self) -> None:
-        """Give the parameters that :meth:`held` returned the gradients of the backward passes, of all ranks."""
+        """Give the parameters that :meth:`held` returned their gradients, averaged over all ranks."""
         if self._averaged:
             self._averaged.exchange()
 
     def judged(self, loss: torch.Tensor, gradients: Gradients) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """The loss, not finite if any rank's is not, and the norm of all gradients if this rank has only a part."""
+        """Return the loss, non-finite if any rank's is, and the norm of all gradients if this rank has only a part."""
         return loss, None
 
     def spread_overflow(self, gradients: Gradients) -> None:
         """Let every rank's loss scaler see when gradients of another rank are not finite."""
 
     def model_state(self) -> dict[str, Any]:
-        """The model's state; if it is divided, with :class:`Rows` instead of tensors."""
+        """Return the model's state; if it is divided, with :class:`Rows` instead of tensors."""
         return self._model.state_dict()
 
     def load_model(self, state: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ class Layout:
         self._model.load_state_dict(state)
 
     def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
-        """The optimizer's state, likewise."""
+        """Return the optimizer's state, likewise with :class:`Rows` if divided."""
         return optimizer.state_dict()
 
     def load_optimizer(self, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
@@ -87,21 +87,21 @@ class Layout:
         load_state(optimizer, state)
 
     def saved(self, held: Sequence[torch.Tensor]) -> list[torch.Tensor | Rows]:
-        """This rank's part of every tensor of :meth:`weights`, in the form in which a state keeps it."""
+        """Return this rank's parts, one for each of :meth:`weights`, in the form in which a state keeps them."""
         return list(held)
 
     def gathered(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """The state without :class:`Rows`: whole tensors on the leading rank, placeholders on the others."""
+        """Return the state without :class:`Rows`: whole tensors on the leading rank, placeholders on the others."""
         return dict(state)
 
     def parts(self, whole: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """This rank's part of whole tensors."""
+        """Return this rank's part of whole tensors."""
         return list(whole)
 
 
 class Sharded(Layout):
     """Weights, gradients and optimizer state are divided over the ranks by rows. In float32 a block has whole weights
-    only while it works (FSDP); in reduced precision all of the model's are whole until the step (:class:`Exchange`).
+    only while it computes (FSDP); in reduced precision the whole model has them until the step (:class:`Exchange`).
 
     The optimizer, the guard and the average get this rank's rows as plain tensors, which every fused kernel accepts.
     """
@@ -138,7 +138,7 @@ class Sharded(Layout):
     @torch.no_grad()
     def take_gradients(self) -> None:
         """See :class:`Layout`."""
-        for weight, shard in self._shards.items() if self._exchange is None else ():  # else they are there already
+        for weight, shard in self._shards.items() if self._exchange is None else ():  # else it put them there
             shard.data = _rows(weight)  # padding in the first pass may have moved them
             shard.grad = None if weight.grad is None else _rows(weight.grad)
             weight.grad = None
@@ -215,7 +215,7 @@ class Sharded(Layout):
         return [self._part(tensor) for tensor in whole]
 
     def _forget_whole_weights(self) -> None:
-        """FSDP keeps those of modules outside the blocks after a forward pass, in case a backward pass follows."""
+        """Free them: FSDP keeps those outside the blocks after a forward pass, in case a backward pass follows."""
         if self._exchange is None:
             cast("FSDPModule", self._model).reshard()
 
@@ -224,12 +224,12 @@ class Sharded(Layout):
         return (weights[shard] for group in optimizer.param_groups for shard in group["params"])
 
     def _gathered(self, weight: nn.Parameter, rows: torch.Tensor) -> torch.Tensor:
-        """A whole tensor, from one divided like a weight, on the CPU of the leading rank; empty elsewhere."""
+        """Return the whole of a tensor divided like ``weight``: on the leading rank's CPU, empty elsewhere."""
         whole = _like(weight, rows).full_tensor()
         return whole.cpu() if self._group.ranks.leads else whole.new_empty(0)
 
     def _divided(self, weight: nn.Parameter, whole: torch.Tensor) -> torch.Tensor:
-        """A whole tensor divided like a weight, so that loading can tell whether it fits."""
+        """Divide a whole tensor like ``weight``, so that loading can tell whether it fits."""
         return _like(weight, self._part(whole).to(weight.device), whole.shape)
 
     def _part(self, whole: torch.Tensor) -> torch.Tensor:
@@ -243,15 +243,15 @@ def layout_for(model: nn.Module, group: Group, *, divided: bool, reduced: torch.
     """The layout of a model on a group's ranks; with ``divided`` the model is divided in place.
 
     Args:
-        reduced: the type of its products under autocast; None: everything is computed in float32.
+        reduced: the dtype of matrix products under autocast; None: everything is computed in float32.
     """
     return Sharded(model, group, reduced) if divided and group.ranks.world_size > 1 else Layout(model, group)
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
-    """The parts of a model that gather their whole weights one after the other: the elements of lists of layers.
+    """Yield the parts of a model that gather their whole weights in turn: the elements of lists of layers.
 
-    An element without submodules (the linear layer of a small head) is too small to be worth it.
+    An element without submodules (such as the linear layer of a small head) is too small to be worth it.
     """
     listed = isinstance(model, (nn.ModuleList, nn.Sequential))
     for child in model.children():
@@ -287,7 +287,7 @@ def _rows(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _like(weight: torch.Tensor, rows: torch.Tensor, shape: torch.Size | None = None) -> DTensor:
-    """A tensor divided like a weight, made from this rank's rows; with the weight's shape if none is given."""
+    """Make a tensor divided like ``weight`` from this rank's rows; it has the weight's shape if none is given."""
     from torch.distributed.tensor import DTensor
 
     divided = cast("DTensor", weight)
@@ -308,7 +308,7 @@ def _has_shape(value: Any, shape: torch.Size) -> bool:
 def _changed(
     state: Mapping[int, Mapping[str, Any]], weights: Mapping[int, nn.Parameter], change: Any
 ) -> dict[int, dict[str, Any]]:
-    """An optimizer's state with every value changed, except those of parameters that are not ours."""
+    """Apply ``change`` to every value of an optimizer's state, except those of parameters not in ``weights``."""
     return {
         number: {name: change(weights[number], value) if number in weights else value for name, value in kept.items()}
         for number, kept in state.items()

@@ -1,4 +1,4 @@
-"""One optimizer step: micro-batches, loss scaling, the guard against NaN, clipping, the update, and out of memory."""
+"""One optimizer step: micro-batches, loss scaling, the NaN guard, clipping, the update, out-of-memory recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_FAILURE = 160
 
 @dataclass(frozen=True)
 class Reading:
-    """What a read-back found: means over the samples since the previous one."""
+    """Results read back from the device: means over the samples since the previous reading."""
 
     samples: int
     means: dict[str, float] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class _Failure:
-    """A failed attempt that can be survived."""
+    """A failed step that can be retried in another way."""
 
     text: str
     out_of_memory: bool
@@ -42,7 +42,7 @@ class _Failure:
 
 
 class Stepper:
-    """Turns batches into weight updates; keeps its sums on the device until somebody asks (:meth:`read`)."""
+    """Turns batches into weight updates; its sums stay on the device until they are read back (:meth:`read`)."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Stepper:
         notify: Callable[..., None],
         replayed: bool = False,
     ) -> None:
-        """Make one.
+        """Set up the steps of a training.
 
         Args:
-            whole_step: samples of a step over all ranks; a smaller one, the last of an epoch, is not compiled.
-            replayed: record the steps and launch each as one graph, on a device that can.
+            whole_step: samples of a full step over all ranks; an epoch's smaller last step runs uncompiled.
+            replayed: record the steps and launch each as one graph; only for a device that can.
         """
         self.micro_batch = micro_batch
         self._whole_step = whole_step
@@ -91,7 +91,7 @@ class Stepper:
         return self._replay is not None
 
     def close(self) -> None:
-        """Drop all recordings; must happen before the process group is closed."""
+        """Drop all recordings. Must be called before the process group is closed."""
         if self._replay is not None:
             self._replay.forget()
 
@@ -101,7 +101,7 @@ class Stepper:
         Args:
             batch: this rank's samples of the step; every tensor has them in its first dimension.
             total: samples of the step over all ranks.
-            number: the number of this step, from 1, for the guard.
+            number: this step's number, counted from 1, for the guard.
 
         Raises:
             RuntimeError: out of memory with a single sample, or anything the model itself raises.
@@ -112,8 +112,8 @@ class Stepper:
     def read(self) -> Reading:
         """Wait for the device and return the means since the last call.
 
-        The only place that reads a number back. A GPU works through a queue of kernels; each ``.item()`` would wait
-        until the queue is empty, and then the GPU would wait for us. So sums and flags stay on the device between
+        Nothing else reads a number back. A GPU works through a queue of kernels: each ``.item()`` would wait until the
+        queue is empty, and then the GPU would idle until we launch more. So sums and flags stay on the device between
         reports.
         """
         names = list(self._sums)
@@ -133,10 +133,10 @@ class Stepper:
         return reading
 
     def _try(self, batch: Batch, total: int, number: int) -> _Failure | None:
-        """One attempt; a failure that can be survived is returned, not raised.
+        """Attempt the step once; return a recoverable failure instead of raising it.
 
-        The exception's frames hold every activation of the failed pass. Returning frees them, so that the next attempt
-        has the memory.
+        The exception's traceback keeps every activation of the failed pass alive. Returning frees them for the next
+        attempt.
         """
         self._guard.begin(number)
         replay = self._replay
@@ -151,9 +151,9 @@ class Stepper:
             if is_memory and replay and replay.holds_memory:
                 recording = True  # the graphs may hold the memory that is missing
             survivable = self._network.compiled or (is_memory and self.micro_batch > 1) or recording
-            # With several ranks, the others already wait for this one in a collective operation, so a failed step must
-            # not be retried. A step that could not be recorded can be, eagerly: NCCL's operations match however they
-            # are launched.
+            # With several ranks, the others are already waiting for this one in a collective, so a failed step must not
+            # be retried. A step that merely could not be recorded can be retried eagerly: NCCL's collectives match
+            # however they are launched.
             alone = self._ranks.world_size == 1
             if not survivable or not (alone or isinstance(error, RecordingFailed)):
                 raise
@@ -164,11 +164,11 @@ class Stepper:
         return None
 
     def _work(self, batch: Batch, total: int) -> None:
-        """All that the device does in a step. What is read later is written in place, as a replay will do again."""
+        """Everything the device does in a step. Results are written in place: a replay writes to the same tensors."""
         # Drop the gradients of the previous step. None instead of zeros: the backward pass then writes, not adds.
         self._optimizer.zero_grad(set_to_none=True)
         with contextlib.ExitStack() as stack:
-            if total < self._whole_step:  # the last of an epoch: to prepare for it would cost more than it saves
+            if total < self._whole_step:  # an epoch's last one: preparing for its size costs more than it saves
                 stack.enter_context(self._network.uncompiled())
                 stack.enter_context(self._device.rarely())
             sums = self._backward(batch, total)
@@ -181,7 +181,7 @@ class Stepper:
             self._sums[name].add_(value)
 
     def _backward(self, batch: Batch, total: int) -> dict[str, torch.Tensor]:
-        """Forward and backward passes, one micro-batch after the other; gradients accumulate."""
+        """Run the forward and backward passes, one micro-batch after another; gradients accumulate."""
         samples = _samples(batch)
         weight = self._ranks.weight(total)
         sums: dict[str, torch.Tensor] = {}
@@ -189,8 +189,8 @@ class Stepper:
             count = min(self.micro_batch, samples - start)
             self._micro(self._part(batch, start), count, weight, sums)
         if self._layout.divided and self._passes(samples) < self._passes(self._ranks.largest_share(total)):
-            # The others call the divided model once more and wait for this rank. It runs its first samples again, with
-            # weight 0.
+            # The other ranks call the divided model once more and wait for this one, so it runs its first samples again
+            # with weight 0.
             self._micro(self._part(batch, 0), 0, weight, sums)
         return sums
 
@@ -208,14 +208,14 @@ class Stepper:
         # The loss is a mean over this micro-batch; weighted by its share, the gradients add up to those of the step's
         # mean.
         share = count * weight
-        # fp16 has no numbers below 6e-8: the scaler multiplies the loss, and so all gradients, out of that range.
+        # fp16 underflows below 6e-8: the scaler multiplies the loss, and so all gradients, out of that range.
         self.scaler.scale(loss.value if share == 1.0 else loss.value * share).backward()  # type: ignore[no-untyped-call]
         for name, value in {"loss": loss.value, **loss.metrics}.items():
             addend = value.detach().float() * count
             sums[name] = sums[name] + addend if name in sums else addend
 
     def _update(self, loss: torch.Tensor) -> torch.Tensor | None:
-        """From gradients to new weights, without waiting for the device; returns the gradient norm if it was needed."""
+        """Update the weights without waiting for the device; return the gradient norm if it was computed."""
         self._layout.take_gradients()
         gradients = gradients_of(self._parameters)
         if self.scaler.is_enabled():
