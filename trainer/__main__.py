@@ -46,7 +46,7 @@ Writes the weights that validation saw (the averaged ones, where there are any) 
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors are one sentence and a hint."""
+    """Reports errors as one sentence and a hint."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `python -m {self.prog} --help`")
@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         if arguments[:1] not in ([name] for name in _REPORTS):
-            raise  # a training whose output nobody reads any more has failed
+            raise  # a training whose output nobody reads has failed
         # The reader (head, less) has gone. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _bound_idle_spinning(environ: MutableMapping[str, str]) -> None:
-    """Let waiting OpenMP threads spin for a quarter of a millisecond, then sleep, unless somebody decided otherwise.
+    """Let waiting OpenMP threads spin for a quarter of a millisecond, then sleep, unless the user decided otherwise.
 
     GNU's default is sixty times as long and takes the cores from other programs: beside two busy ones a training ran at
     a third of its speed. Without any spinning, a training that runs alone loses a sixth. The variables are read when
@@ -189,7 +189,7 @@ def _compare(name: str, arguments: list[str], control: Control) -> int:
 
 
 def _add_measuring(group: argparse._ArgumentGroup) -> None:
-    """What `mpstui bench` asks for."""
+    """Add the options that `mpstui bench` uses."""
     from .options import positive, positive_number
 
     group.add_argument(

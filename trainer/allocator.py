@@ -1,4 +1,4 @@
-"""How the C library treats freed memory; on the CPU every tensor of a step is allocated from it again."""
+"""How the C library treats freed memory; on the CPU it allocates every tensor of a step anew."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTLED_BY = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABL
 
 
 def keep_freed_memory(environ: Mapping[str, str]) -> bool:
-    """Let glibc keep half a gigabyte of freed tensors for the tensors of the next step; True if it does.
+    """Let glibc keep half a gigabyte of freed tensors for those of the next step; return True if it does.
 
     By default it returns blocks above 32 MiB at once, and the kernel clears their pages again at the next step: a third
     of the time of the two towers on the CPU, a sixth of a small ResNet's. Nothing is changed with another C library, or
@@ -29,6 +29,6 @@ def keep_freed_memory(environ: Mapping[str, str]) -> bool:
 
 
 def _set(mallopt: Callable[[int, int], int]) -> bool:
-    # The trim threshold alone would do harm: glibc would then no longer raise the other one, which starts at 128 KiB.
+    # Setting only the trim threshold would do harm: glibc then stops raising the mmap threshold from its 128 KiB.
     taken = any(mallopt(_MMAP_THRESHOLD, most) for most in _LARGEST_KEPT_BYTES)
     return taken and bool(mallopt(_TRIM_THRESHOLD, _KEPT_BYTES))

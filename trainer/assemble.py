@@ -33,7 +33,7 @@ from .tasks import Task, Tuned
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a training is made from."""
+    """What a training is assembled from."""
 
     name: str
     task: Task
@@ -101,7 +101,7 @@ def _prepare_torch(wish: Request) -> None:
     if wish.options.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
     if wish.options.deterministic != torch.are_deterministic_algorithms_enabled():
-        torch.use_deterministic_algorithms(wish.options.deterministic)  # imports torch.compile's parts even to say no
+        torch.use_deterministic_algorithms(wish.options.deterministic)  # imports torch.compile even to say no
     if wish.options.memory_fraction:
         wish.device.limit_to(wish.options.memory_fraction)
     wish.reporter.memory = wish.device.memory
@@ -128,7 +128,7 @@ def _layout(wish: Request, model: nn.Module, precision: Precision, reports: Repo
 def _optimizer(wish: Request, groups: list[dict[str, Any]], step_size: int) -> Optimizer:
     asked, defaults = wish.options, wish.task.DEFAULTS
     tuned = defaults.tuned.get(asked.optimizer, Tuned())
-    # A task's rate is for its own optimizer: Muon at AdamW's rate would hardly move.
+    # A task's learning rate is for its default optimizer: Muon would hardly move at AdamW's rate.
     own = defaults.lr if asked.optimizer == defaults.optimizer else None
     usual = optimizers.default_lr(asked.optimizer, step_size, tuned.lr) if own is None else own
     return optimizers.build(
@@ -164,7 +164,7 @@ def _network(
 
 
 def _replays(wish: Request) -> bool:
-    """Whether whole steps are recorded, with the communication between ranks."""
+    """Whether whole steps are recorded, including the communication between ranks."""
     return wish.options.replay == "auto" and wish.device.replays_kernels
 
 
@@ -190,7 +190,7 @@ def _stepper(
         clip=wish.options.clip,
         ranks=wish.group.ranks,
         notify=reports.notify,
-        replayed=_replays(wish) and precision.dtype is not torch.float16,  # its scaler decides on the CPU
+        replayed=_replays(wish) and precision.dtype is not torch.float16,  # its loss scaler decides on the CPU
     )
 
 

@@ -136,7 +136,7 @@ class _Walk:
         self.gradients: dict[str, Sample] = {}
 
     def go(self, steps: int) -> _Walk:
-        """Take this many steps from the current progress; the first is recorded if that was asked for."""
+        """Take this many steps from the current progress; record the first if requested."""
         job = self._job
         job.model.train()
         while steps > 0:
@@ -185,7 +185,7 @@ def _in_the_model(entries: Sequence[Entry]) -> int:
 
 
 def _nearest_the_loss(model: nn.Module, gradients: list[tuple[str, float]], tolerance: float) -> str | None:
-    """Of the gradients that differ, the last layer's: backward starts at the loss, so the difference began there."""
+    """The differing gradient closest to the loss: backward starts there, so that is where the difference began."""
     parted = {name for name, apart in gradients if not apart <= tolerance * _GRADIENT_ALLOWANCE}
     return next((name for name in reversed([name for name, _ in model.named_parameters()]) if name in parted), None)
 

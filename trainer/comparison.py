@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .errors import UsageError
 
 _REPEATED = "seed"
-"""Averaged over unless asked for: runs that differ only in it are the same experiment."""
+"""The option averaged over unless asked for: runs that differ only in it are the same experiment."""
 _MOST_COLUMNS = 8
 _UNFINISHED = "*"
 
@@ -27,7 +27,7 @@ def compared(outcomes: Sequence[Outcome], by: Sequence[str] | None = None) -> tu
     """Rows of cells, the headers first, and remarks below; no rows if nothing differs.
 
     Args:
-        by: options whose combinations make the rows; None: those that differ, without those that follow from others.
+        by: options whose combinations make the rows; None: all that differ, except those that follow from others.
 
     Raises:
         UsageError: no run has an option of ``by``.

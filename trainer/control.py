@@ -16,7 +16,7 @@ class Control:
     """Whether somebody asked this process to end.
 
     One request can arrive as several signals: a stop goes to the whole process group, and torchrun, which is part of
-    it, passes its own on to its processes. Only a signal that comes later than that means that somebody insists.
+    it, passes its own on to its processes. Only a signal that comes later than that counts as a second request.
     """
 
     def __init__(

@@ -232,7 +232,7 @@ class CudaDevice(Device):
 
     @contextlib.contextmanager
     def rarely(self) -> Iterator[None]:
-        """Let cuDNN choose by its heuristics: timing its kernels for one more shape costs a ResNet-18 a second or so."""
+        """Let cuDNN use its heuristics: timing its kernels for one more shape takes a ResNet-18 about a second."""
         usual, torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark, False
         try:
             yield

@@ -22,8 +22,8 @@ VOTE_SECONDS = 0.25
 _ALIGNED = 32
 """Each gradient starts at a multiple of this many numbers: kernels read aligned memory in wider words."""
 _PATIENCE = datetime.timedelta(days=7)
-"""For a rank that validates or saves alone: after torch's usual half hour the others would end the training. If that
-rank dies, torchrun ends them."""
+"""Long enough for one rank to validate or save alone: after torch's default of half an hour the others would abort. If
+that rank dies, torchrun ends them."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Group:
             self._control = dist.new_group(backend="gloo", timeout=_PATIENCE)
 
     def averaged(self, model: nn.Module, weights: Sequence[torch.Tensor]) -> Averaged | None:
-        """Give every rank the leading one's weights and buffers; the gradients of these weights, to be averaged.
+        """Copy the leading rank's weights and buffers to all; return the gradients of these weights, to be averaged.
 
         Each rank keeps its own running statistics: the leading rank validates and saves with its own, and exchanging
         them at every step would cost more than it is worth. None in a single process.
@@ -87,7 +87,7 @@ class Group:
         return Averaged(weights, self.ranks.world_size)
 
     def told(self, value: T) -> list[T]:
-        """The values of all ranks, in order; every rank must call this."""
+        """Return the values of all ranks, in order; every rank must call this."""
         if self._control is None:
             return [value]
         found: list[Any] = [None] * self.ranks.world_size
@@ -129,10 +129,10 @@ class Group:
 
 
 class Averaged:
-    """Gradients that all ranks exchange at once, when a step has all of its own.
+    """Gradients that all ranks exchange at once, after the last backward pass of a step.
 
-    torch's DDP exchanges them in parts during the backward pass, and copies each into its part by a kernel of its own.
-    Those of a small model take longer than is saved, and weights that are cast together have their gradients together.
+    torch's DDP exchanges them in buckets during the backward pass, and copies each into its bucket by its own kernel.
+    In a small model that takes longer than it saves, and weights that are cast together get their gradients together.
     """
 
     def __init__(self, weights: Sequence[torch.Tensor], ranks: int) -> None:

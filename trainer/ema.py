@@ -29,7 +29,7 @@ class WeightAverage:
 
     @contextlib.contextmanager
     def swapped_in(self) -> Iterator[None]:
-        """The model has the averaged weights inside this context."""
+        """Give the model the averaged weights inside this context."""
         self._swap()
         try:
             yield

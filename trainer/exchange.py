@@ -1,9 +1,9 @@
-"""A sharded training of reduced precision: each rank has rows of every weight, and each call of the model whole ones.
+"""Sharded training in reduced precision: each rank holds rows of every weight, each call of the model gets whole ones.
 
-Autocast would cast the weights of products wherever they are used, and keep the casts until the backward pass. So the
-ranks exchange casts of these: half the bytes, all of them before the model is called, and not again for the backward
-pass. The other weights, such as those of norms, travel with them as they are: a second exchange would cost more than
-their bytes.
+Autocast would cast the weights of matrix products wherever they are used, and keep the casts until the backward pass.
+So the ranks exchange the casts: half the bytes, all of them before the model is called, and not again for the backward
+pass. The other weights, such as those of norms, travel along uncast: exchanging them separately would cost more than
+their bytes do.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 _MOST_NUMBERS = 1 << 25
-"""Weights exchanged together. For a moment, the gradient of each takes 6 bytes on every rank."""
+"""How many weights are exchanged together. For a moment, the gradient of each takes 6 bytes on every rank."""
 _ALIGNED_BYTES = 64
 """Each weight's rows start at a multiple of this many bytes: kernels read aligned memory in wider words."""
 
@@ -35,7 +35,7 @@ class Exchange:
     """Divides the weights of a model over the ranks, and gives it whole ones whenever it is called."""
 
     def __init__(self, model: nn.Module, dtype: torch.dtype, mesh: DeviceMesh) -> None:
-        """Put this rank's rows of each weight in its place: a DTensor, as FSDP's, but laid out like the whole, so
+        """Replace each weight by this rank's rows: a DTensor, as in FSDP, but in the memory layout of the whole, so
         that convolutions stay channels-last."""
         from torch.distributed.tensor import DTensor, Shard
 
@@ -47,7 +47,7 @@ class Exchange:
         self._places: dict[nn.Parameter, set[_Place]] = {}
         """The rows of each weight, and where modules know them: some share one."""
         self._types: dict[nn.Parameter, torch.dtype] = {}
-        """In which type each travels. What is also used elsewhere, like the embedding of tied words, stays exact."""
+        """The dtype in which each travels. A weight also used outside products, like a tied embedding, stays exact."""
         for whole, where in places.items():
             parts = whole.detach().chunk(mesh.size())  # as FSDP divides
             mine = parts[mesh.get_local_rank()] if mesh.get_local_rank() < len(parts) else parts[0][:0]
@@ -64,7 +64,7 @@ class Exchange:
         """Exchange from now on whenever the model is called.
 
         Args:
-            rows: this rank's of each weight as a plain tensor; the gradients go there.
+            rows: this rank's rows of each weight as a plain tensor, which also gets the gradient.
         """
         groups = [_Together({weight: self._types[weight] for weight in some}) for some in _grouped(self._types)]
 
@@ -73,7 +73,7 @@ class Exchange:
                 wholes = _Whole.apply(group, *(rows[weight] for weight in group.weights))  # type: ignore[no-untyped-call]
                 for weight, whole in zip(group.weights, wholes, strict=True):
                     for owner, name in self._places[weight]:
-                        vars(owner)[name] = whole  # an attribute precedes the parameter of its name
+                        vars(owner)[name] = whole  # an attribute shadows the parameter of that name
 
         def remove(module: nn.Module, inputs: Any, output: Any) -> None:
             for owner, name in itertools.chain.from_iterable(self._places.values()):
@@ -141,7 +141,7 @@ class _Packed:
         self._laid_out = [(tuple(weight.shape), weight.stride()) for weight in weights]
         self._types = types
         self._room = [-(-len(weight) // ranks) for weight in weights]
-        """So many rows on each rank; the last ranks may have fewer."""
+        """Rows reserved on each rank; the last ranks may have fewer."""
         sizes = (
             room * math.prod(shape[1:]) * dtype.itemsize
             for room, (shape, _), dtype in zip(self._room, self._laid_out, types, strict=True)
@@ -164,13 +164,13 @@ class _Packed:
         ]
 
     def rows_of(self, whole: torch.Tensor, number: int, rank: int) -> torch.Tensor:
-        """A rank's rows of the whole of a weight, given by its number."""
+        """A rank's rows of a whole weight, which is given by its number."""
         room = self._room[number]
         return whole[rank * room :][:room]
 
 
 class _Whole(torch.autograd.Function):
-    """Whole weights from this rank's rows; the rows' gradients from those of the whole."""
+    """Whole weights from this rank's rows; backward, the rows' gradients from those of the whole weights."""
 
     @staticmethod
     def forward(ctx: Any, group: _Together, *rows: torch.Tensor) -> tuple[torch.Tensor, ...]:

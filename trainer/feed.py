@@ -19,7 +19,7 @@ Key = tuple[torch.Tensor, int]
 
 
 class Feed:
-    """The batches of this process: one for each optimizer step, the share of this rank."""
+    """The batches of this process: for each optimizer step, this rank's share of the samples."""
 
     def __init__(self, task: Task, order: SampleOrder, ranks: Ranks, workers: int) -> None:
         self.order = order
@@ -63,7 +63,7 @@ class _Keys(Sampler[Key]):
 
 @dataclass(frozen=True)
 class _Refused:
-    """A worker's complaint about unusable data; raised there, torch would wrap it into a page of traceback."""
+    """A worker's complaint about unusable data; if it were raised there, torch would add a page of traceback."""
 
     sentence: str
 
@@ -95,6 +95,6 @@ def _loader(task: Task, keys: _Keys, workers: int) -> DataLoader[Any]:
 
 
 def _leave_signals_to_the_parent(worker: int) -> None:
-    """A stop reaches the whole process group; if a worker died of it, the last checkpoint would be lost."""
+    """Ignore stop signals, which reach the whole process group: if a worker died, the last checkpoint would be lost."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)

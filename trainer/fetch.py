@@ -49,7 +49,7 @@ class Source:
     base: str
     """Its address without the file's name; ``--from`` gives another."""
     archives: Callable[[str, str], Archive]
-    """Makes the archive from the base and the part of the set that was asked for."""
+    """Returns the archive for a base address and the requested part of the set."""
     parts: Sequence[str] = ()
     """The parts of a set that has several; the first is the default."""
 
@@ -164,7 +164,7 @@ def _opened(request: Request) -> http.client.HTTPResponse:
     try:
         answer = urlopen(request, timeout=_TIMEOUT_SECONDS)  # nosec B310 - an address of ours or the caller's own --from
     except HTTPError as error:
-        if error.code == 416:  # asked for what comes after the end: all of it is here
+        if error.code == 416:  # the range starts at the file's end: all of it is here
             raise
         raise TrainingError(f"{request.full_url} answered {error.code} {error.reason}; see whether it moved") from error
     assert isinstance(answer, http.client.HTTPResponse)
@@ -252,7 +252,7 @@ class Meter:
         clock: Callable[[], float] = time.monotonic,
         unit: tuple[str, float] = ("MB", 1e6),
     ) -> None:
-        """``unit``: the name of what is shown, and how many counts make one of it."""
+        """``unit``: the name of the unit shown, and how many counts make one."""
         self._unit = unit
         self._first, self._total, self._out, self._clock = have, total, out, clock
         self._began = clock()
@@ -276,6 +276,6 @@ class Meter:
         self._out.flush()
 
     def end(self) -> None:
-        """Leave the line."""
+        """End the progress line."""
         if self._rewrites:
             self._out.write("\n")

@@ -21,7 +21,7 @@ class FiniteGuard(Protocol):
     """
 
     def begin(self, step: int) -> None:
-        """Say which step comes. The only method here that is not part of a recorded step."""
+        """Set the number of the coming step. The only method that is not part of a recorded step."""
 
     def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
         """Check the loss (a scalar) and the gradients of a step, or their norm instead where it is known."""
@@ -113,7 +113,7 @@ def zero_unless(kept: torch.Tensor, gradients: Gradients) -> None:
 def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool) -> FiniteGuard:
     """The cheapest guard that works."""
     weights = (weight for group in optimizer.param_groups for weight in group["params"])
-    # torch's fused optimizers skip a step by a flag, and ours on CUDA.
+    # torch's fused optimizers can skip a step by a flag, and so can ours on CUDA.
     skips = optimizer.defaults.get("fused") or (device.type == "cuda" and hasattr(optimizer, "found_inf"))
     if skips and not loss_scaling and all(w.dtype == torch.float32 for w in weights):
         return KernelGuard(device)

@@ -1,4 +1,4 @@
-"""CUDA kernels of ours, in Triton, for what takes torch too many passes over memory or too many launches."""
+"""Our CUDA kernels, in Triton, for what takes torch too many passes over memory or too many launches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 @functools.cache
 def kernels(module: str) -> ModuleType | None:
-    """A module of kernels, such as ``models.batch_norm_kernels``; None where they do not work here, which is told once.
+    """A module of kernels, such as ``models.batch_norm_kernels``; None if they do not work here, as is reported once.
 
     Imported only when needed, and tried out: Triton comes with torch for CUDA on Linux and needs a C compiler. Such a
     module runs some of its kernels in ``try_out``.
@@ -30,13 +30,13 @@ def kernels(module: str) -> ModuleType | None:
 
 
 def kernels_on(module: str, weights: Sequence[torch.Tensor], lr: float | torch.Tensor) -> ModuleType | None:
-    """Those of an optimizer, where they work: for whole weights of float32 on CUDA and a rate that is a tensor."""
+    """An optimizer's kernels, if they work: for contiguous float32 weights on CUDA and a learning rate in a tensor."""
     if not (weights and weights[0].is_cuda and isinstance(lr, torch.Tensor) and all(map(_is_whole, weights))):
         return None
     return kernels(module)
 
 
 def _is_whole(weight: torch.Tensor) -> bool:
-    """Whether it is a row of float32 in memory, in whatever order."""
+    """True if it is float32 and fills one block of memory, channels-last or not."""
     is_last = weight.ndim == 4 and weight.is_contiguous(memory_format=torch.channels_last)
     return weight.dtype == torch.float32 and (weight.is_contiguous() or is_last)

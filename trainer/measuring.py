@@ -18,7 +18,7 @@ _FEWEST_SAMPLES = 4
 
 
 def fit_batch_size(wish: Request, longest_seconds: float) -> Request:
-    """The same training, with few enough samples a step that it takes about ``longest_seconds``; never with more.
+    """The same training with its step cut to as many samples as take about ``longest_seconds``; never enlarged.
 
     If these are fewer than the training would have had, an event with ``samples_per_step`` says so.
     """

@@ -39,7 +39,7 @@ class Precision:
 
 
 def resolve_precision(requested: str, device: Device) -> Precision:
-    """The nearest to ``requested`` that ``device`` supports.
+    """The precision nearest to ``requested`` that ``device`` supports.
 
     ``auto`` is bf16 on CUDA where the GPU has it, else fp32: on MPS the gain of bf16 depends on the chip, so measure it
     first (`mpstui bench`).
@@ -79,7 +79,7 @@ class Network(nn.Module):
     def __init__(
         self, inner: nn.Module, *, compiled: bool, one_shape: bool = False, products: torch.dtype | None = None
     ) -> None:
-        """Make one.
+        """Wrap a model.
 
         Args:
             one_shape: compile for each exact shape, as a recorded step needs, instead of for any size.
@@ -115,7 +115,7 @@ class Network(nn.Module):
 
 
 class _Cast(torch.autograd.Function):
-    """All weights in another type by one kernel, and their gradients back by another: autocast takes two for each.
+    """Casts all weights by one kernel, and their gradients back by another; autocast takes two for each weight.
 
     The results are autocast's. On an H200 a step of ResNet-18 with 512 images took 5.86 instead of 5.94 ms, one of
     `indicator`, whose layers are small, 1.84 instead of 2.00.
@@ -147,7 +147,7 @@ def _all_cast(tensors: Sequence[torch.Tensor], types: Sequence[torch.dtype]) -> 
 def weights_of_products(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     """Trained parameters that autocast would cast wherever they are used, by name; a shared one has several."""
     for path, module in model.named_modules():
-        attends = isinstance(module, nn.MultiheadAttention)  # its projections are no modules of their own
+        attends = isinstance(module, nn.MultiheadAttention)  # its projections are not modules
         if attends or isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)):
             for name, parameter in module.named_parameters(path, recurse=False):
                 if parameter.requires_grad and (not attends or "_proj_" in name):

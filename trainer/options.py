@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser, defaults: Defaults) -> None:
 
 
 def from_namespace(args: argparse.Namespace) -> Options:
-    """The shared options out of a parsed command line.
+    """The shared options from a parsed command line.
 
     Raises:
         UsageError: values that cannot go together.

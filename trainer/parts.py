@@ -90,7 +90,7 @@ def joined(folder: Path) -> dict[str, Any]:
     """The whole state; ``rng_of_ranks`` in it has the states of the generators of every rank that wrote it.
 
     Raises:
-        ValueError, OSError and more kinds: it is incomplete, or not ours.
+        ValueError, OSError and others: it is incomplete, or not ours.
     """
     state = tensorfile.read(folder / MANIFEST)
     told = state.pop("parts")

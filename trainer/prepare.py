@@ -27,7 +27,7 @@ _LARGEST_SHARE = 10
 """At most one plan in this many is kept for validation, and as many for testing."""
 _NAMED = 5
 _WORTH_PROCESSES = 200
-"""Pictures; each takes a tenth of a second."""
+"""Fewer pictures are converted in one process; each takes a tenth of a second."""
 
 
 def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
@@ -73,7 +73,7 @@ def _prepare_rplan(asked: argparse.Namespace) -> str:
     try:
         for split in SPLITS:
             (asked.to / split).mkdir(parents=True, exist_ok=True)
-        # Assigned beforehand, so that a picture that is no plan moves no other one to another split.
+        # Assigned beforehand, so that a picture that is not a plan does not move others to another split.
         splits = ["val"] * held_out + ["test"] * held_out + ["train"] * (len(pictures) - 2 * held_out)
         targets = [asked.to / split / f"{one.stem}.npy" for split, one in zip(splits, pictures, strict=True)]
         for number, (split, reason) in enumerate(zip(splits, _converted(pictures, targets), strict=True), start=1):
@@ -91,7 +91,7 @@ def _prepare_rplan(asked: argparse.Namespace) -> str:
 
 
 def _converted(pictures: Sequence[Path], targets: Sequence[Path]) -> Iterator[str]:
-    """Convert pictures, in parallel if there are many; for each why it is no plan, or an empty text."""
+    """Convert pictures, in parallel if there are many; yield for each why it is not a plan, or an empty text."""
     if len(pictures) < _WORTH_PROCESSES:
         yield from map(_convert, pictures, targets)
         return

@@ -30,7 +30,7 @@ _HARMLESS: list[Any] = [
     *(argparse.Namespace, PosixPath, WindowsPath, PurePosixPath, PureWindowsPath),
     *(np.dtype, np.float64(0).__reduce__()[0], *(type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "i4", "b1"))),
 ]
-"""What trainings save beside weights and torch does not load by itself: arguments, paths, single numbers."""
+"""What trainings save beside weights and torch does not load by default: arguments, paths, single numbers."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Filled:
     fresh: tuple[str, ...]
     """Weights of the model that the file lacks: they keep their random start."""
     misshapen: tuple[str, ...]
-    """The same, if the file has them in another shape: ``name (file 10x64, model 100x64)``."""
+    """Likewise, since the file has them in another shape: ``name (file 10x64, model 100x64)``."""
     unused: tuple[str, ...]
     """Names in the file that the model does not have."""
 
@@ -116,7 +116,7 @@ def read(path: Path) -> Weights:
         tensors = _tensors(found)
         if tensors:
             return tensors
-    networks = state.items() if isinstance(state, dict) else ()  # several networks, each under a name of its own
+    networks = state.items() if isinstance(state, dict) else ()  # several networks, each under its own name
     joined = {
         f"{str(part).removesuffix('_state_dict')}.{name}": tensor
         for part, held in networks

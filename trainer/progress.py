@@ -11,7 +11,7 @@ from .step import Reading
 
 @dataclass
 class Progress:
-    """Epochs count from 1, the one being trained; steps count those that are finished."""
+    """The epoch is the one being trained, from 1; steps are those finished."""
 
     epoch: int = 1
     epoch_step: int = 0

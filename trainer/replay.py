@@ -16,7 +16,7 @@ from .device import Device, Recording, is_out_of_memory
 from .tasks import Batch
 
 _EAGER_STEPS = 3
-"""Before a recording: they choose kernels and create the optimizer's state, in memory that outlives the graph."""
+"""Steps before a recording: they choose kernels and create the optimizer's state in memory that outlives the graph."""
 _MOST_GRAPHS = 8
 """Each keeps the memory of its step; a task whose batch shapes keep changing gains nothing from more."""
 
@@ -26,7 +26,7 @@ Work = Callable[[Batch, int], None]
 
 
 class RecordingFailed(RuntimeError):
-    """A step could not be recorded, or memory was missing; nothing of the step has happened."""
+    """A step could not be recorded, or memory ran out; the step has had no effect."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}")
@@ -43,7 +43,7 @@ class _Recorded:
 
 
 class Replay:
-    """Takes steps: eagerly at first and for rare shapes, as one graph each from then on.
+    """Takes steps: eagerly at first and for rare shapes, later as one graph each.
 
     What differs between two steps of one graph must be in tensors: samples, learning rates, the step number. Python
     code in the work runs only while it is recorded.
@@ -87,7 +87,7 @@ class Replay:
             self._last = recorded
 
     def forget(self) -> None:
-        """Drop all graphs; no step may follow. Otherwise closing NCCL would wait for those that exchange gradients."""
+        """Drop all graphs; no step may follow. Closing NCCL would wait for graphs that exchange gradients."""
         for recorded in self._recorded.values():
             recorded.recording.reset()
         self._recorded.clear()

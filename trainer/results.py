@@ -23,7 +23,7 @@ _METRICS = {
     **dict.fromkeys(("val_accuracy", "val_recall@10", "val_wall_f1", "val_directional_accuracy", "val_auc"), max),
     "val_loss": min,
 }
-"""Validation metrics by which runs are compared, and what is better; the first one that a run has counts."""
+"""Validation metrics to compare runs by, and which direction is better; the first that a run has is used."""
 _NO_CHOICE = ("resume", "out", "device")
 """Options that say where a run is, not what it does."""
 
@@ -46,7 +46,7 @@ class Result:
     finished: bool = False
     """Its trainer said that it was done."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Of the command line of its newest attempt; empty where nothing recorded it."""
+    """From the command line of its newest attempt; empty if that was not recorded."""
 
     def cells(self) -> tuple[str, ...]:
         """The row as text; unknown is n/a."""
@@ -114,7 +114,7 @@ def listing(results: Sequence[Result]) -> str:
 
 
 def comparison(results: Sequence[Result], by: Sequence[str] | None) -> str:
-    """The table of what runs differ in; empty if they differ in nothing that is known.
+    """The table of the options in which runs differ; empty if no difference is known.
 
     Raises:
         UsageError: they have different metrics, or none of them has an option of ``by``.
@@ -201,7 +201,7 @@ def _newest_heartbeat(run: RunDir) -> dict[str, Any]:
 
 
 def _options(run: RunDir) -> dict[str, str]:
-    """``--key value`` of the last command that was really started, else of the one that was asked for."""
+    """``--key value`` of the last command that was actually started, else of the requested one."""
     launched = next((found for attempt in _attempts(run) if (found := _record(attempt.launch))), {})
     words = launched.get("argv") or _asked_words(_spec(run))
     found = {}

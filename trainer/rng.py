@@ -32,7 +32,7 @@ def capture(device: Device) -> dict[str, Any]:
 
 
 def restore(states: Mapping[str, Any], device: Device) -> None:
-    """Restore what :func:`capture` gave; generators of another kind of device stay as seeded."""
+    """Restore what :func:`capture` returned; generators of another kind of device stay as seeded."""
     version, numbers, gauss = states["python"]
     random.setstate((version, tuple(numbers), gauss))
     kind, keys, *position = states["numpy"]

@@ -34,7 +34,7 @@ class Writing:
         self._error: BaseException | None = None
         arguments = job.folder.save, job.device.copied(state), self.step, best
         self._thread = threading.Thread(target=self._write, args=arguments, name="checkpoint")
-        self._thread.start()  # no daemon: the process does not end before it is written
+        self._thread.start()  # not a daemon: the process does not end before it is written
 
     @property
     def is_done(self) -> bool:

@@ -13,7 +13,7 @@ _SHORTEST_SECONDS = 0.05
 
 
 class Startup:
-    """The phases of one start; beginning one ends the one before."""
+    """The phases of one start; beginning one ends the previous one."""
 
     def __init__(self, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic) -> None:
         self.reporter = Reporter.from_environment(environ)
@@ -25,7 +25,7 @@ class Startup:
         self._since = clock()
 
     def begin(self, doing: str, *, patience: float = SETUP_SECONDS) -> None:
-        """Say what is done from now on, and for how many seconds it may stay silent."""
+        """Begin a phase: announce what it does, and for how many seconds it may stay silent."""
         self._end()
         self._doing = doing
         self.reporter.beat("setup", now=True, doing=doing, expect_next_in=patience)

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 import torch
 
 _MOST_STREAMS = 4
-"""torch has 32 for a device and gives them out in turn; work side by side may divide itself once more."""
+"""torch has 32 per device and hands them out in turn; work done side by side may split up once more."""
 
 
 @contextmanager
 def side_by_side(device: torch.device) -> Iterator[Iterator[AbstractContextManager[object]]]:
-    """Contexts for pieces of work that do not need each other; the work behind this block waits for all of them.
+    """Yield contexts for independent pieces of work; work after this block waits for all of them.
 
     On other devices than CUDA the pieces run one after the other.
     """

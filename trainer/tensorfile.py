@@ -32,7 +32,7 @@ def read(path: Path, *, mapped: bool = False) -> Any:
     """What a file holds, on the CPU. Zip, pickle and torch each raise their own kinds of exceptions.
 
     Args:
-        mapped: tensors are read from the file when they are used; it must exist as long.
+        mapped: tensors are read from the file when they are used; it must exist until then.
     """
     require_plain_zip(path)
     return torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)

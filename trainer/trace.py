@@ -107,7 +107,7 @@ class OperationTrace(TorchFunctionMode):
 
     @contextmanager
     def recording(self) -> Iterator[OperationTrace]:
-        """Record for as long as this lasts."""
+        """Record inside this context."""
         with ExitStack() as stack:
             stack.enter_context(_removed(register_module_forward_pre_hook(self._enter)))
             stack.enter_context(_removed(register_module_forward_hook(self._leave, always_call=True)))

@@ -22,7 +22,7 @@ _WIDEST = 128
 _PROGRAMS = 264
 """Two for each of the 132 multiprocessors of a Hopper GPU: all run at once and leave few partial sums to add."""
 _BLOCKS, _FEW_CHANNELS, _WARPS = 512, 8, 8
-"""The tile in which partial sums are added, programs by channels, and the warps that do."""
+"""The tile in which partial sums are added (programs by channels), and the number of warps."""
 
 
 @triton.jit
@@ -49,7 +49,7 @@ def _sums_kernel(x, shift, sums, rows, channels, per_program, BLOCK_ROWS: tl.con
 
 @triton.jit
 def _total(sums, blocks, channels, columns, known, BLOCKS: tl.constexpr, BLOCK: tl.constexpr):
-    """The partial sums of all programs added up, for some channels."""
+    """Add up the partial sums of all programs, for some channels."""
     total = tl.zeros((BLOCKS, BLOCK), tl.float32)
     for start in range(0, blocks, BLOCKS):
         block = start + tl.arange(0, BLOCKS)
@@ -256,7 +256,7 @@ def norm_relu(
     relu: bool = True,
     twice: bool = False,
 ) -> Any:
-    """Batch norm, plus ``added``, and ReLU of that; in evaluation without gradients.
+    """Batch norm, plus ``added``, then ReLU; in evaluation without gradients.
 
     Args:
         x: (batch, channels, height, width) on CUDA, channels-last; ``added`` likewise.
@@ -271,7 +271,7 @@ def norm_relu(
 
 
 def _evaluated(norm: torch.nn.BatchNorm2d, x: torch.Tensor, added: torch.Tensor | None, relu: bool) -> torch.Tensor:
-    """By the running statistics, in one pass over memory."""
+    """Normalise by the running statistics, in one pass over memory."""
     channels, rows = x.shape[1], x.numel() // x.shape[1]
     mean, variance, *_ = norm.buffers()
     factor = norm.weight * torch.rsqrt(variance + norm.eps)
@@ -284,6 +284,6 @@ def _evaluated(norm: torch.nn.BatchNorm2d, x: torch.Tensor, added: torch.Tensor 
 
 
 def try_out() -> None:
-    """Run those of a forward pass once on the current GPU."""
+    """Run the kernels of a forward pass once on the current GPU."""
     with torch.no_grad():
         norm_relu(torch.nn.BatchNorm2d(8).cuda(), torch.zeros(1, 8, 2, 2, device="cuda"))

@@ -37,7 +37,7 @@ Batch = dict[str, "torch.Tensor"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """Values that suit a task better with one optimizer than that optimizer's own; None: the optimizer's own."""
+    """Values that suit a task better with one optimizer than the optimizer's defaults; None: the default."""
 
     lr: float | None = None
     """Peak learning rate for steps of 128 samples; it grows with larger steps as the optimizer's own does."""
@@ -62,7 +62,7 @@ class Defaults:
     warmup_epochs: float = 1.0
     clip: float = 0.0
     drop_last: bool = False
-    """Whether to leave out a smaller last step of an epoch: a contrastive loss with fewer negatives is another one."""
+    """Whether to leave out a smaller last step of an epoch: a contrastive loss is different with fewer negatives."""
     better: Mapping[str, str] = field(default_factory=lambda: {"val_loss": "min"})
     """The metric of :meth:`Task.evaluate` that picks the best checkpoint, and whether ``min`` or ``max`` is better."""
 
@@ -85,7 +85,7 @@ class Task(ABC):
     HELP: ClassVar[str]
     """One line for ``python -m trainer --help``."""
     JUDGED: ClassVar[Mapping[str, Any]] = {}
-    """Options with another default when only a checkpoint is judged (``evaluate``)."""
+    """Options whose default differs when a checkpoint is only evaluated (``evaluate``)."""
     DEFAULTS: Defaults
     """Set on the class; an instance may override them when the command line decides."""
 
@@ -94,7 +94,7 @@ class Task(ABC):
     data: str
     """The training data in a few words; generated data says "synthetic"."""
     synthetic: bool
-    """Whether the data is generated: a model of real data is never judged on it."""
+    """Whether the data is generated: a model trained on real data is never evaluated on it."""
     signature: Mapping[str, Any]
     """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
 

@@ -21,7 +21,7 @@ _PROBE_STEP = 150
 
 
 def corner_measures(clean: torch.Tensor, sheet: list[Plan]) -> dict[str, float]:
-    """Of drawn corners: the number in a plan, and the shares that lie within the sheet and are aligned with others."""
+    """Measures of drawn corners: their number per plan, and the shares within the sheet and aligned with others."""
     real = clean[..., -1] < 0
     within = (clean[..., :2].abs() <= 1 + PIXEL).all(dim=-1)
     return {
@@ -51,7 +51,7 @@ def place_errors(model: nn.Module, made: Batch) -> tuple[torch.Tensor, torch.Ten
 def _among_strangers(*plans: torch.Tensor) -> Sequence[torch.Tensor]:
     """Clean plans, their noise and where corners are, with corners exchanged between plans and sorted again.
 
-    The reading order alone tells where a slot lies between others; using that is no knowledge of plans.
+    The reading order alone tells where a slot lies between others; exploiting that is not knowledge of plans.
     """
     clean, noise, real = (_rolled(tensor) for tensor in plans)
     order = in_reading_order(clean[..., :2], real)
@@ -59,7 +59,7 @@ def _among_strangers(*plans: torch.Tensor) -> Sequence[torch.Tensor]:
 
 
 def _rolled(tensor: torch.Tensor) -> torch.Tensor:
-    """Slot i of every plan from the plan i further on: slots keep their places, and no two corners stay together."""
+    """Take slot i of each plan from the plan i further on: corners keep their slots, but no two stay together."""
     count, slots = tensor.shape[:2]
     plan = (torch.arange(count, device=tensor.device)[:, None] + torch.arange(slots, device=tensor.device)) % count
     return tensor[plan, torch.arange(slots, device=tensor.device)]

@@ -43,7 +43,7 @@ _JITTER_PIXELS = 1.0
 _FLIPPED_BITS = 0.01
 Steps = Iterator[dict[str, float] | None]
 Measures = Generator[None, None, dict[str, float]]
-"""Yields now and then; returns its measures."""
+"""Yields None now and then; returns the measures at the end."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class CornerStage:
         return Loss((place + kind + padding) / 3, {"place_loss": place, "kind_loss": kind, "padding_loss": padding})
 
     def evaluate(self, model: nn.Module, device: Device, plans: Plans) -> Steps:
-        """Loss, position error from some noise, the share of it that the rest of the plan removes; drawn corners."""
+        """Loss, position error at one noise level, the share that the rest of the plan removes; drawn corners."""
         totals = torch.zeros(4, device=device.torch)
         for number, (corners, real, walls) in enumerate(chunks(plans)):
             generator = torch.Generator().manual_seed(mixed(self._seed, 0xE7A1, number))
@@ -178,7 +178,7 @@ class WallStage:
         return WallPredictor(FEATURES, *self._shape)
 
     def to_device(self, device: Device) -> None:
-        """The model of stage 1, which draws the corners."""
+        """Move the model of stage 1, which draws the corners."""
         if self._corner_model is not None:
             self._corner_model = device.place(self._corner_model)
 

@@ -115,7 +115,7 @@ class Cifar(Task):
 
     @staticmethod
     def inspect(args: argparse.Namespace) -> Inspection:
-        """Count the images of each split and name the files that are missing or no batches."""
+        """Count the images of each split and name the files that are missing or not batches."""
         if args.data:
             return Inspection(f"{args.data}, {args.dataset}", *cifar.inspected(args.data, args.dataset))
         found = _read(args)

@@ -115,7 +115,7 @@ class Genomics(Task):
         )  # fmt: skip
 
     def translated(self, weights: Mapping[str, torch.Tensor]) -> Mapping[str, torch.Tensor]:
-        """Translates the public Caduceus, whose layers compute the same; keeps those of its tokens that we have."""
+        """Translate weights of the public Caduceus, whose layers compute the same; keep only the tokens we have."""
         found = {}
         for name, weight in weights.items():
             for pattern, ours in _OF_CADUCEUS:

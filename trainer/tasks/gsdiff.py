@@ -102,7 +102,7 @@ class Gsdiff(Task):
 
     @staticmethod
     def inspect(args: argparse.Namespace) -> Inspection:
-        """Count the plans of each split and name the files that are none."""
+        """Count the plans of each split and name the files that are not plans."""
         if args.data:
             return Inspection(str(args.data), *files.bad_files(args.data))
         train, validation, name = _opened(args)

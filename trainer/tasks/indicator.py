@@ -30,7 +30,7 @@ from . import Batch, Defaults, Loss, Task
 _EVALUATION_BATCH = 512
 _BAR = re.compile(r"([1-9]\d{0,3})(min|h|d)")
 _NAMED = 9
-"""The most symbols without a sample that are named."""
+"""At most this many symbols without a sample are named."""
 
 
 class Indicator(Task):
@@ -203,7 +203,7 @@ def _cost(outlook: torch.Tensor, direction: torch.Tensor, targets: torch.Tensor)
 
 
 def _hits(direction: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Whether each direction was right, and whether there was one: floats (batch,). No prediction is no hit."""
+    """Whether each direction was predicted right, and whether there was one: floats (batch,). 0 is a miss."""
     counted = targets != 0
     return ((direction.sign() == targets.sign()) & counted).float(), counted.float()
 
@@ -213,7 +213,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _seconds(text: str) -> int:
-    """The length of a bar."""
+    """The length of a bar in seconds, from text like ``5min``."""
     found = _BAR.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text} is no length of a bar (such as 5min, 1h or 1d)")
