@@ -185,7 +185,7 @@ def _in_the_model(entries: Sequence[Entry]) -> int:
 
 
 def _nearest_the_loss(model: nn.Module, gradients: list[tuple[str, float]], tolerance: float) -> str | None:
-    """The differing gradient closest to the loss: backward starts there, so that is where the difference began."""
+    """The last parameter whose gradient differs: backward starts at the loss, so the difference began there."""
     parted = {name for name, apart in gradients if not apart <= tolerance * _GRADIENT_ALLOWANCE}
     return next((name for name in reversed([name for name, _ in model.named_parameters()]) if name in parted), None)
 

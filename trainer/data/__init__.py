@@ -1,1 +1,1 @@
-"""Data sets: read from disk, or generated and said to be so."""
+"""Data sets: read from disk, or generated and labelled as such."""

@@ -16,7 +16,7 @@ from .sequences import BadSequence, tokens_of
 _GENBANK_SUFFIXES = (".gb", ".gbk", ".gbff", ".genbank")
 _RANGE = re.compile(r"(\d+)(?:\.\.>?(\d+))?")
 _ELSEWHERE = re.compile(r"[\w.]+:[<>\d.]+")
-"""A part of a location that lies in another record: its name and a colon come first."""
+"""A part of a location that lies in another record: that record's name and a colon come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Record:
 
 
 def is_genbank(path: Path) -> bool:
-    """Whether a file is named like a GenBank file."""
+    """True if a file has the name of a GenBank file."""
     return Path(path.name.removesuffix(".gz")).suffix in _GENBANK_SUFFIXES
 
 
@@ -102,7 +102,7 @@ def _records(path: Path) -> Iterator[_Record]:
         elif not text.startswith(" ") and word:
             section = word.split()[0]
             record.begins = number
-            if section in ("LOCUS", "VERSION"):  # annotations use the version as name, where there is one
+            if section in ("LOCUS", "VERSION"):  # annotations name a record by its version, if it has one
                 record.name = (text[12:].split() or [record.name])[0]
         elif section == "ORIGIN":
             record.bases += text.split()[1:]

@@ -1,4 +1,4 @@
-"""Where what was computed from data is kept for the next run."""
+"""The folder that keeps what was computed from data for the next run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def cache_folder(environ: Mapping[str, str], kind: str) -> Path:
-    """The folder of a kind below the user's cache folder (XDG base directories; the same on a Mac)."""
+    """The folder for ``kind`` in the user's cache folder (XDG base directories; the same on a Mac)."""
     base = environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "mpstui" / kind

@@ -25,9 +25,9 @@ _ALIASES = {
     "volume": ("volume", "vol", "v", "basevolume", "totalvolume", "tradedvolume"),
     "symbol": ("symbol", "ticker", "sym", "code", "instrument", "asset"),
 }
-"""Header names in lower case, letters and digits only; if several are present the first one counts."""
+"""Header names in lower case, letters and digits only; if several are present the first one is used."""
 _NAMED = 12
-"""The most symbols that a sentence names."""
+"""A sentence names at most this many symbols."""
 _PRICES = ("open", "high", "low", "close")
 
 
@@ -60,7 +60,7 @@ class Reading:
 
 
 def read(path: Path) -> Reading:
-    """Read a CSV file, or all of a folder. A symbol is what the symbol column says, else the name of the file.
+    """Read a CSV file, or all of a folder. The symbol comes from the symbol column, else from the file's name.
 
     Raises:
         UsageError: nothing is there, or a file has no usable header.
@@ -80,7 +80,7 @@ def read(path: Path) -> Reading:
 def narrowed(
     reading: Reading, *, symbols: Sequence[str] = (), days: int | None = None, bar: int | None = None
 ) -> Reading:
-    """The part of a reading that is asked for: some symbols, the newest days, rows merged into longer bars (seconds).
+    """The requested part of a reading: some symbols, the newest days, rows merged into longer bars (seconds).
 
     Raises:
         UsageError: there is no such symbol.
@@ -98,7 +98,7 @@ def narrowed(
 
 
 def _barred(candles: Candles, seconds: int) -> Candles:
-    """The same history in bars of this many seconds, each named by its first moment; hours without rows have none."""
+    """The same history in bars of this many seconds, each stamped with its start; bars without rows are left out."""
     bars = candles.time.astype("datetime64[s]").astype(np.int64) // seconds
     first = np.flatnonzero(np.diff(bars, prepend=bars[0] - 1))
     last = np.append(first[1:], len(bars)) - 1
@@ -115,7 +115,7 @@ def _barred(candles: Candles, seconds: int) -> Candles:
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows of one symbol in one file: numbers (n, 5) in the order of Candles, and where each row was."""
+    """Rows of one symbol in one file: numbers (n, 5) in the order of Candles, and the line of each row."""
 
     file: Path
     time: npt.NDArray[np.datetime64]
@@ -147,7 +147,7 @@ def _read_file(file: Path, problems: list[str]) -> Iterable[tuple[str, _Table]]:
 def _complete(
     file: Path, rows: list[tuple[int, list[str]]], widest: int, cells_of_header: int, problems: list[str]
 ) -> list[tuple[int, list[str]]]:
-    """Rows whose cells match the header; reports each other one."""
+    """Rows with as many cells as the header allows; every other row is reported."""
     found = []
     for number, row in rows:
         if len(row) <= widest:
@@ -207,7 +207,7 @@ def _by_symbol(
 def _sound(
     file: Path, lines: npt.NDArray[np.int64], time: npt.NDArray[Any], numbers: Floats, problems: list[str]
 ) -> npt.NDArray[np.bool_]:
-    """Rows that can be used; reports each other one."""
+    """Which rows can be used; every other row is reported."""
     prices, volume = numbers[:, :4], numbers[:, 4]
     faults = (
         (np.isnat(time), "the date is not one (such as 2024-01-31)"),

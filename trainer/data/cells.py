@@ -13,14 +13,14 @@ import numpy.typing as npt
 Times = npt.NDArray[np.datetime64]
 
 _COMMA_IS_DECIMAL = re.compile(r"\.\d+,|,(\d{1,2}|\d{4,})\D*$|^\D*0,")
-"""Thousands have three digits after each comma, and none begins with 0."""
+"""With commas between thousands, three digits follow each comma and the number does not begin with 0."""
 _COMMA_IS_THOUSANDS = re.compile(r",\d+\.\d")
 _POINTS_ARE_THOUSANDS = re.compile(r"-?\d{1,3}(\.\d{3})+(,\d*)?")
 _FORMS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%m/%d/%y", "%Y/%m/%d", "%Y.%m.%d", "%d-%b-%Y", "%b %d, %Y")
 _LARGEST_SECONDS = 1e11
 """Unix times above this count milliseconds, microseconds or nanoseconds: as seconds they would lie beyond year 5000."""
 _SMALLEST_SECONDS = 1e7
-"""Numbers below this are no Unix times but years, or the days that spreadsheets count."""
+"""Numbers below this are not Unix times but years, or days as spreadsheets count them."""
 _DAY_DIGITS = 8
 
 
@@ -31,7 +31,7 @@ def decimal_commas(columns: Sequence[Sequence[str]]) -> bool:
 
 
 def numbers(cells: Sequence[str], *, decimal_comma: bool) -> npt.NDArray[np.float64]:
-    """Floats; NaN where a cell is no number in the file's style."""
+    """Floats; NaN where a cell is not a number in the file's style."""
     if not decimal_comma:
         try:
             return np.array(cells, np.float64)
@@ -41,7 +41,7 @@ def numbers(cells: Sequence[str], *, decimal_comma: bool) -> npt.NDArray[np.floa
 
 
 def times(cells: Sequence[str]) -> Times:
-    """Times to the second; not-a-time where a cell is no time."""
+    """Times to the second; NaT where a cell is not a time."""
     if _most(cells, _is_day):
         cells = [f"{cell[:4]}-{cell[4:6]}-{cell[6:]}" if _is_day(cell) else "" for cell in cells]
     elif _most(cells, _is_number):
@@ -72,7 +72,7 @@ def _most(cells: Sequence[str], holds: Callable[[str], bool]) -> bool:
 
 
 def _is_day(cell: str) -> bool:
-    """Such as 20240131."""
+    """True for a cell like ``20240131``."""
     return len(cell) == _DAY_DIGITS and cell.isdigit()
 
 
@@ -101,7 +101,7 @@ def _from_iso(cells: Sequence[str]) -> Times:
 
 
 def _form(cells: Sequence[str]) -> str | None:
-    """The format of most cells, on a tie the first of them; None: ISO."""
+    """The format of most cells, on a tie the first; None: ISO."""
     counts = dict.fromkeys(_FORMS, 0)
     for form in counts:
         counts[form] = sum(_fits(cell, form) for cell in cells)

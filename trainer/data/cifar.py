@@ -50,7 +50,7 @@ def read(data: Path, dataset: str) -> ImageSet:
 
 
 def inspected(data: Path, dataset: str) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Read every file: the number of images in each split, and a sentence for each file that is missing or no batch.
+    """Read every file: the number of images in each split, and a sentence for each file that is missing or not a batch.
 
     Raises:
         UsageError: none of the files is there.

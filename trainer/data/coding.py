@@ -44,10 +44,10 @@ def masks_of_genes(length: int, genes: Iterable[Coding]) -> tuple[Mask, Mask]:
 
 
 def masks_of_frames(tokens: torch.Tensor, codons: int) -> tuple[Mask, Mask]:
-    """Which bases lie in a reading frame of at least this many codons, and which in none that could be one.
+    """Which bases lie in a reading frame of at least this many codons, and which cannot lie in one.
 
-    The first reach from a start codon (ATG) to the next stop codon. The second touch no stretch of that length without
-    a stop codon, in any of the six frames, with or without a start codon. All other bases are left out.
+    Reading frames run from a start codon (ATG) to the next stop codon. The second mask's bases touch no stretch of that
+    length without a stop codon, in any of the six frames, with or without a start codon. Other bases are in neither.
     """
     coding, open_anywhere = np.zeros(len(tokens), bool), np.zeros(len(tokens), bool)
     for reverse in (False, True):
@@ -94,7 +94,7 @@ def windows(record: str, tokens: torch.Tensor, masks: tuple[Mask, Mask], size: i
 
 
 def balanced(found: list[Window], seed: int) -> list[Window]:
-    """As many windows of one class as of the other: of the commoner one some that are drawn at random."""
+    """Equally many windows of both classes: those of the commoner one are drawn at random."""
     random = np.random.default_rng([seed, 0xBA])
     groups = [[number for number, window in enumerate(found) if window.label == label] for label in (CODING, NONCODING)]
     fewest = min(len(group) for group in groups)

@@ -22,14 +22,14 @@ MOST_CORNERS = 32
 _UNIT = 4
 """The grid of walls, in pixels."""
 _LENGTH, _DEPTH = (26, 50), (22, 38)
-"""Of a house, in units."""
+"""Smallest and largest of a house, in units."""
 _CORRIDOR_WIDTH = (3, 5)
 _SMALLEST_SIDE = 5
 _ENOUGH = (60, 190)
 """Square units: a piece smaller than a random draw between these is a room."""
 _L_SHAPED, _JOINED, _WITH_BALCONY, _BEVELLED = 0.5, 0.3, 0.4, 0.35
 _LIVING, _BEDROOM, _KITCHEN, _BATHROOM, _BALCONY, _STORAGE = 0, 1, 2, 3, 9, 11
-"""Of RPLAN's labels."""
+"""RPLAN's labels."""
 _SMALL_ROOM = 50
 _BEVEL_PIXELS = (10, 26)
 Cells = npt.NDArray[np.int64]
@@ -90,7 +90,7 @@ def _house(random: np.random.Generator) -> Cells:
 
 
 def _sliced(piece: tuple[int, int, int, int], random: np.random.Generator) -> list[tuple[int, int, int, int]]:
-    """A piece, cut in two repeatedly, anywhere and in either direction, until its parts are small enough."""
+    """Cut a piece in two repeatedly, anywhere and in either direction, until its parts are small enough."""
     x, y, right, bottom = piece
     width, height = right - x, bottom - y
     ways = [way for way, side in (("across", width), ("down", height)) if side >= 2 * _SMALLEST_SIDE]
@@ -115,7 +115,7 @@ def _beside(cells: Cells, number: int) -> set[int]:
 
 
 def _add_balcony(cells: Cells, house: tuple[int, int, int, int], number: int, random: np.random.Generator) -> None:
-    """A strip outside a stretch of the side that is never cut away."""
+    """Add a strip outside the house, along part of the side that is never cut away."""
     left, top, right, _ = house
     long = int(random.integers(6, 13))
     at = int(random.integers(left, right - long + 1))
@@ -123,7 +123,7 @@ def _add_balcony(cells: Cells, house: tuple[int, int, int, int], number: int, ra
 
 
 def _kinds(cells: Cells) -> list[int]:
-    """RPLAN's label of each number: by where a room lies and how large it is beside the others."""
+    """RPLAN's label for each room number, by where the room lies and its size relative to the others."""
     count = int(cells.max())
     areas = np.bincount(cells.ravel(), minlength=count + 1)
     kinds = [-1, OUTSIDE, _LIVING, *[_BEDROOM] * (count - 2)]

@@ -18,9 +18,9 @@ from .sequences import FOLDS, BadSequence, SequenceSet, gathered, reverse_comple
 _LAYOUT = "expected train/CLASS/*.txt and test/CLASS/*.txt with one sequence a file"
 _BED_COLUMNS = 4
 _GAP_SHARE = 20
-"""A gap of a block divided by this separates training from validation."""
+"""The gap between training and validation is the block's length divided by this."""
 LONGEST_LINE = 1 << 29
-"""Characters in a line of a text file; the longest human chromosome on one line is half of it."""
+"""Characters allowed in a line of a text file: twice the longest human chromosome."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def read_folder(data: Path) -> tuple[SequenceSet, SequenceSet]:
     """The training and test sequences of one benchmark.
 
     Raises:
-        UsageError: the layout is another, or a file is no DNA; names it and the remedy.
+        UsageError: the layout is different, or a file is not DNA; names it and the remedy.
     """
     found, problems = scan_folder(data)
     if problems:
@@ -81,7 +81,7 @@ def read_intervals(fasta: Path, bed: Path) -> SequenceSet:
 
 
 def read_blocks(fasta: Path, bed: Path, block: int, fold: int, seed: int) -> tuple[SequenceSet, SequenceSet]:
-    """The same, split by position: every fifth block of ``block`` bases, chosen by seed, is for validation.
+    """Like :func:`read_intervals`, but split: every fifth block of ``block`` bases, by seed, is for validation.
 
     A sequence belongs to the block in which its middle lies. Training sequences closer than a twentieth of a block to a
     validation sequence are left out, so that no two neighbours are on both sides.
@@ -173,7 +173,7 @@ def read_records(fasta: Path, wanted: set[str] | None = None) -> dict[str, torch
     """The bases (tokens) of the wanted records (None: all), by the first word of their titles.
 
     Raises:
-        UsageError: it cannot be read, is no DNA, or has a record twice; names the line and the remedy.
+        UsageError: it cannot be read, is not DNA, or has a record twice; names the line and the remedy.
     """
     found: dict[str, list[torch.Tensor]] = {}
     current: list[torch.Tensor] | None = None

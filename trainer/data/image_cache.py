@@ -17,7 +17,7 @@ from mpstui.wire import storage
 
 _VERSION = "1"
 _WORTH_BYTES = 16 << 20
-"""Smaller sets of files are decoded in no time."""
+"""Smaller sets of files decode fast enough without a cache."""
 Values = np.ndarray[Any, Any]
 Split = tuple[torch.Tensor, torch.Tensor]
 """Images, uint8 (n, 3, 32, 32), and labels, int64 (n,)."""

@@ -45,7 +45,7 @@ def shown(
     centres: torch.Tensor | None = None,
     cut: int = 0,
 ) -> torch.Tensor:
-    """What :func:`.images.cropped`, ``normalised`` and ``cut_out`` make of some images one after the other.
+    """Apply what :func:`.images.cropped`, ``normalised`` and ``cut_out`` do to some images, in one kernel.
 
     Args:
         bordered: uint8, from :func:`.images.padded`.

@@ -106,7 +106,7 @@ def _reflected(size: int) -> torch.Tensor:
 
 
 def cropped(bordered: torch.Tensor, samples: torch.Tensor, crops: torch.Tensor) -> torch.Tensor:
-    """Some of the images, each cropped at its own position and some mirrored: one gather for the whole batch.
+    """Select images, each cropped at its own position and some mirrored: one gather for the whole batch.
 
     Args:
         bordered: from :func:`padded`.
@@ -135,8 +135,8 @@ def drawn_crops(count: int, seed: int, shift: int = CROP_PADDING) -> torch.Tenso
 
 
 def views(pixels: torch.Tensor, count: int) -> list[torch.Tensor]:
-    """The views of images (n, channels, height, width) that are judged together. 1: as they are; 2: also mirrored; 6:
-    both also moved by a pixel along one diagonal, either way, with the edge repeated."""
+    """The views of images (n, channels, height, width) that are classified together. 1: as they are; 2: also mirrored;
+    6: both also moved by a pixel along one diagonal, either way, with the edge repeated."""
     shown = [pixels]
     if count == 6:
         edged = F.pad(pixels, (1, 1, 1, 1), mode="replicate")

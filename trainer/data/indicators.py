@@ -121,7 +121,7 @@ def _typical(candles: Candles) -> Floats:
 
 
 def vwap_distance(candles: Candles, length: int = 20) -> Floats:
-    """Close above the volume-weighted average price of the window, as a share of that."""
+    """How far the close is above the window's volume-weighted average price, as a share of that."""
     typical = _typical(candles)
     traded = total(candles.volume, length)
     price = np.where(traded > 0, ratio(total(typical * candles.volume, length), traded), typical)
@@ -157,12 +157,12 @@ def mfi(candles: Candles, length: int = 14) -> Floats:
 
 
 def ema_ratio(candles: Candles, length: int = 12) -> Floats:
-    """Close above its exponential average, as a share of that."""
+    """How far the close is above its exponential average, as a share of that."""
     return candles.close / exponential(candles.close, length) - 1
 
 
 def sma_ratio(candles: Candles, length: int = 20) -> Floats:
-    """Close above its simple average, as a share of that."""
+    """How far the close is above its simple average, as a share of that."""
     return candles.close / mean(candles.close, length) - 1
 
 
@@ -172,7 +172,7 @@ def volatility(candles: Candles, length: int = 20) -> Floats:
 
 
 def volume_ratio(candles: Candles, length: int = 20) -> Floats:
-    """Logarithm of 1 + volume over its average."""
+    """Logarithm of 1 + volume relative to its average."""
     found: Floats = np.log1p(ratio(candles.volume, mean(candles.volume, length)))
     return found
 
@@ -199,7 +199,7 @@ def trix(candles: Candles, length: int = 15) -> Floats:
 
 
 def keltner_position(candles: Candles, length: int = 20) -> Floats:
-    """Close above its exponential average, in average true ranges."""
+    """How far the close is above its exponential average, in average true ranges."""
     return ratio(candles.close - exponential(candles.close, length), wilder(true_range(candles), 14))
 
 

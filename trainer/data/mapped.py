@@ -24,7 +24,7 @@ _OBJECTS = "an array of Python objects is not read, because reading it may run c
 
 @dataclass(frozen=True)
 class Stored:
-    """Where in which file an array is; worker processes get only this."""
+    """The place of an array in a file; worker processes get only this."""
 
     path: Path
     offset: int
@@ -88,7 +88,7 @@ def open_npy(path: Path, flag: str) -> Stored:
     """The array of a .npy file.
 
     Raises:
-        UsageError: it is missing, no .npy file, or holds Python objects.
+        UsageError: it is missing, not a .npy file, or holds Python objects.
     """
     try:
         with path.open("rb") as file:
@@ -103,7 +103,7 @@ def open_npz(path: Path, flag: str) -> Mapping[str, Stored | Callable[[], np.nda
     The function of an unusable array raises the error, so that an array that nobody needs does no harm.
 
     Raises:
-        UsageError: it is missing or no .npz file; from a function: that array is damaged or no array of numbers.
+        UsageError: it is missing or not a .npz file; from a function: its array is damaged or not of numbers.
     """
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:

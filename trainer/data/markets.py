@@ -42,7 +42,7 @@ class Market:
     target: Floats
     """Logarithm of the close ``horizon`` rows later over the close; NaN where that is not known yet."""
     known_at: npt.NDArray[np.datetime64]
-    """When the target became known; not-a-time where it is not."""
+    """When the target became known; NaT where it is not."""
     past: Floats
     """Logarithmic return over the last ``horizon`` rows: what persistence would predict."""
     usable: npt.NDArray[np.bool_]
@@ -121,7 +121,7 @@ class Scaling:
 
 
 def seen_by(rows: Rows, window: int) -> Rows:
-    """All rows that a model sees in samples ending at ``rows``, each once."""
+    """All rows that a model sees in the samples that end at ``rows``, each once."""
     return np.unique(rows[:, None] - np.arange(window))
 
 

@@ -21,9 +21,9 @@ class NearMisses:
     rows: torch.Tensor
     """int64: all lists together."""
     starts: torch.Tensor
-    """int64 (N,): where a query's list begins."""
+    """int64 (N,): where each query's list begins."""
     counts: torch.Tensor
-    """int64 (N,): how long it is; 0: none was mined."""
+    """int64 (N,): its length; 0: none were mined."""
 
 
 def read_near_misses(path: Path, size: int) -> NearMisses:

@@ -45,7 +45,7 @@ class PairSet:
     target_rows: torch.Tensor
     """int64 (N,): the row whose target belongs to a row's context; the row itself, unless labels are shuffled."""
     notes: tuple[str, ...] = ()
-    """Sentences that a person should know about how the data was read."""
+    """Sentences for the user about how the data was read."""
 
     def with_shuffled_labels(self, seed: int) -> PairSet:
         """Training contexts with other rows' targets, from which nothing about validation rows can be learnt."""

@@ -80,7 +80,7 @@ def _on_paper(places: Floats) -> Floats:
 
 
 def _kind(plan: Plan, outline: Sequence[int]) -> int:
-    """The kind of room that most of its corners name."""
+    """The kind of room that most corners of the outline name."""
     bits = plan.corners[np.flatnonzero(plan.real)[list(outline)], 2:-1]
     return int(bits.sum(axis=0).argmax()) if bits.any() else len(ROOMS) - 1
 

@@ -55,7 +55,7 @@ def measures(plans: Iterable[Plan]) -> dict[str, float]:
 
 
 def aligned(plan: Plan) -> float:
-    """Share of corners with one straight above or below and another straight beside them, as right angles give."""
+    """Share of corners with one straight above or below and another straight beside them, as right angles have."""
     places = plan.corners[plan.real, :2]
     near = np.abs(places[:, None] - places[None]) * PIXELS < _ALIGNED_PIXELS
     partners = near.sum(axis=1) > 1  # every corner is aligned with itself

@@ -26,7 +26,7 @@ def chunks(plans: Plans) -> Iterator[Tensors]:
 
 
 def symmetric(corners: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Every plan's corners, randomly mirrored and turned: eight symmetries, none of which changes its walls."""
+    """Randomly mirror and turn every plan's corners: eight symmetries, none of which changes its walls."""
     count = len(corners)
     mirrored = 1.0 - 2.0 * torch.randint(0, 2, (count, 1, 2), generator=generator)
     places = corners[..., :2] * mirrored
@@ -52,7 +52,7 @@ def rearranged(slots: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
 
 
 def trimmed(corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor) -> Tensors:
-    """Without trailing slots that no plan uses; few different lengths, so that few kernels have to be made."""
+    """Drop trailing slots that no plan uses; the few possible lengths keep the number of kernels small."""
     used = int(real.any(dim=0).nonzero().max()) + 1
     length = min(CORNERS, -(-used // _LENGTH_STEP) * _LENGTH_STEP)
     return corners[:, :length], real[:, :length], walls[:, :length, :length]
@@ -80,7 +80,7 @@ def corners_of(clean: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def plans_of(clean: torch.Tensor, walls: torch.Tensor) -> list[Plan]:
-    """Plans from denoised corners and a wall or none for each pair, on the CPU."""
+    """Plans from denoised corners and whether each pair has a wall, on the CPU."""
     corners, real = corners_of(clean)
     apart = ~torch.eye(CORNERS, dtype=torch.bool)
     joined = walls.bool() & real[:, :, None] & real[:, None] & apart

@@ -24,7 +24,7 @@ ROOMS = ("living room", "bedroom", "storage", "kitchen", "bathroom", "balcony", 
 FEATURES = 2 + len(ROOMS)
 """x, y and one bit for each kind of room."""
 PIXELS = 128
-"""Pixels of one unit of a coordinate."""
+"""Pixels per unit of a coordinate."""
 SPLITS = ("train", "val", "test")
 SHAPES = {
     "corner_list_np_normalized_padding_withsemantics": (CORNERS, 16),
@@ -41,7 +41,7 @@ Bits = npt.NDArray[np.bool_]
 
 
 class BadPlan(ValueError):
-    """A file is no plan; the message says why in a few words."""
+    """A file is not a plan; the message says why in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class PlanFiles:
         """The plan of a file.
 
         Raises:
-            UsageError: it is none; names the file and the remedy.
+            UsageError: it is not a plan; names the file and the remedy.
         """
         if number not in self._kept:
             plan = self._read(self.paths[number])
@@ -111,7 +111,7 @@ def open_folder(data: Path, judged: str = "val") -> tuple[PlanFiles, PlanFiles]:
 
 
 def bad_files(data: Path) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Read every plan of a folder: the number in each split, and a sentence for each file that is no plan."""
+    """Read every plan of a folder: the number in each split, and a sentence for each file that is not a plan."""
     found = {split: PlanFiles(data / split).paths for split in SPLITS}
     problems = [
         f"--data {data}: {split}/ has no .npy files; put plans there" for split in SPLITS[:2] if not found[split]

@@ -39,7 +39,7 @@ _PUTS, _LITTLE = ("PUT", "BINPUT", "LONG_BINPUT"), 1 << 20
 
 
 class _Room:
-    """How many bytes may still be made from a file."""
+    """How many more bytes may be created from a file."""
 
     def __init__(self, left: int) -> None:
         self._left = left
@@ -96,7 +96,7 @@ class RestrictedUnpickler(pickle.Unpickler):
         self._room = _Room(8 * len(content) + _LITTLE)
 
     def find_class(self, module: str, name: str) -> Any:
-        """Our substitute for a name in the pickle, if it is one of the few that arrays need.
+        """Return our substitute for a name in the pickle, if it is one of the few that arrays need.
 
         They are methods, which a pickle cannot change.
         """

@@ -65,7 +65,7 @@ def wilder(x: Floats, length: int) -> Floats:
 
 
 def before(x: Floats, steps: int) -> Floats:
-    """The value that many steps earlier; the first value where there is none."""
+    """The value ``steps`` earlier; the first value where there is none."""
     if steps == 0:
         return x
     return np.concatenate([np.full(min(steps, len(x)), x[0]), x[:-steps]])

@@ -1,4 +1,4 @@
-"""RPLAN's floor plans, pictures whose second channel says what each pixel is, as graphs of corners and walls.
+"""RPLAN's floor plans (pictures whose second channel says what each pixel is) as graphs of corners and walls.
 
 Rooms are what the walls separate. Walls are thick in the picture; in the graph they are lines along their middles.
 These lines cut the picture into cells. A cell belongs to the room that fills most of it, a corner is where walls end,
@@ -54,10 +54,10 @@ def plan_of(labels: Labels) -> dict[str, npt.NDArray[Any]]:
 
 
 def read_labels(path: Path) -> Labels:
-    """The second channel of a PNG file of 256 x 256 pixels; of a grey one its only channel.
+    """The second channel of a PNG file of 256 x 256 pixels, or the only one of a grey file.
 
     Raises:
-        BadPlan: it is no such file.
+        BadPlan: it is not such a file.
     """
     try:
         content = path.read_bytes()

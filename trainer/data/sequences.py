@@ -24,7 +24,7 @@ _MUTATED = 0.05
 
 
 class BadSequence(ValueError):
-    """Text is no DNA; the message says why in a few words."""
+    """Text is not DNA; the message says why in a few words."""
 
 
 @dataclass(frozen=True)

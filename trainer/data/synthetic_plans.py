@@ -52,7 +52,7 @@ def generated(seed: int, part: int, count: int) -> tuple[Plan, ...]:
 
 
 def with_walls_shuffled(plan: Plan, random: np.random.Generator) -> Plan:
-    """The same corners and as many walls between random corners: nothing tells where they are."""
+    """The same corners and as many walls, but between random corners: nothing tells where the walls are."""
     here = np.flatnonzero(plan.real)
     other = random.permutation(here)
     walls = np.zeros_like(plan.walls)

@@ -42,9 +42,9 @@ class BatchNorm(nn.BatchNorm2d):
         return y, y
 
     def _kernels(self, x: torch.Tensor) -> ModuleType | None:
-        """The fused kernels, where they work and are worth it; not under a compiler, which makes its own."""
+        """The fused kernels, if they work and are worth it; not under a compiler, which makes its own."""
         if not x.is_cuda or x.numel() < _LEAST_VALUES or torch.compiler.is_compiling():
             return None
-        if not self.training and torch.is_grad_enabled():  # in evaluation they know no backward pass
+        if not self.training and torch.is_grad_enabled():  # in evaluation they have no backward pass
             return None
         return kernels("models.batch_norm_kernels") if x.is_contiguous(memory_format=torch.channels_last) else None

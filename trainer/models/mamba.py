@@ -22,7 +22,7 @@ class MambaMixer(nn.Module):
         states: state variables of each channel.
         expand: channels inside, as a multiple of ``width``.
         kernel: taps of the causal convolution.
-        rank: of the projection that makes step sizes; default width / 16, rounded up.
+        rank: of the projection to step sizes; default width / 16, rounded up.
     """
 
     UNTRACED = ("scan",)
@@ -86,7 +86,7 @@ class MambaBlock(nn.Module):
 
 
 def undecayed(name: str) -> bool:
-    """Whether the parameter of this name must not decay: for decay rates and skips zero is not neutral."""
+    """True if the parameter must not decay: for decay rates and skips zero is not neutral."""
     return name.rpartition(".")[2] in {"log_decay", "skip"}
 
 

@@ -18,7 +18,7 @@ class Conv1x1(nn.Conv2d):
     """A convolution of single pixels, without bias.
 
     With a stride, and fewer channels-last channels than fill a vector, oneDNN computes the weight's gradient beyond its
-    workspace: it crashes, hangs or is wrong (oneDNN#6035, in torch 2.13). So the pixels are chosen before.
+    workspace: it crashes, hangs or is wrong (oneDNN#6035, in torch 2.13). So the pixels are selected first.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -60,7 +60,7 @@ class ResNet(nn.Module):
     """The CIFAR variant: 3x3 stem without max-pool, one stage for each width, the first at full resolution."""
 
     HAS_KERNELS = True
-    """Those of :class:`BatchNorm`: compiled it is slower."""
+    """Those of :class:`BatchNorm`; compiled, it is slower."""
 
     def __init__(self, blocks: Sequence[int], width: int, classes: int, channels: int = 3) -> None:
         super().__init__()

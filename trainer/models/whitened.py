@@ -1,4 +1,4 @@
-"""A network to train in seconds: whitened patches, then stages of 3x3 convolutions that each halve the image.
+"""A network that trains in seconds: whitened patches, then stages of 3x3 convolutions that each halve the image.
 
 Its parts come from the fastest published trainings on CIFAR-10: a fixed first layer that whitens 2x2 patches (Coates et
 al., 2011; Page, 2018; Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024), pooling right after the first

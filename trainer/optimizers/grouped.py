@@ -15,7 +15,7 @@ class Grouped(Optimizer):
     """An optimizer that updates the weights of a group together: a call for all of them is one launch on a GPU."""
 
     found_inf: torch.Tensor | None = None
-    """A flag on the device, as torch's fused optimizers take it: unless it is 0, what the gradients say is not done."""
+    """A flag on the device, as torch's fused optimizers take it: unless it is 0, the gradients have no effect."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]

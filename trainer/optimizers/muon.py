@@ -24,13 +24,13 @@ _POLYNOMIALS = (
     ((4.345, -7.36, 3.11), (4.155, -6.37, 2.50)),
     ((4.11, -5.855, 2.225), (3.105, -3.29, 1.083)),
 )
-"""In pairs, which are applied at once; the coefficients of x, x**3 and x**5."""
+"""Pairs that are applied at once; each polynomial as its coefficients of x, x**3 and x**5."""
 _ADAM_LR_RATIO = 0.05
 """The AdamW part runs at this fraction of the matrix learning rate: 0.02 gives the usual 0.001."""
 _ADAM_BETAS = (0.9, 0.95)
 
 _FREE_ZEROS = 1 << 18
-"""Padding a matrix with this many zeros costs a GPU less than one more iteration beside the others."""
+"""Padding a matrix with this many zeros costs a GPU less than iterating one more size class."""
 
 
 class Muon(Grouped):
@@ -83,7 +83,7 @@ class Muon(Grouped):
 
 
 class _Around:
-    """What surrounds the iteration, by torch's own operations; on CUDA kernels of ours do the same."""
+    """The work around the iteration, in torch's own operations; on CUDA our kernels do the same."""
 
     @staticmethod
     def directions(
@@ -93,7 +93,7 @@ class _Around:
         size: tuple[int, int],
         skip: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Update the momenta of a size class; its directions as matrices of its size, ready for the iteration.
+        """Update the momenta of a size class; return its directions as matrices of its size, ready for the iteration.
 
         Args:
             skip: for kernels; here the gradients are 0 already in a step that must not be taken.
@@ -113,7 +113,7 @@ class _Around:
         updates = [torch.empty_like(weight) for weight in weights]
         torch._foreach_copy_(updates, _taken_back(matrices, weights))
         torch._foreach_mul_(updates, [-math.sqrt(max(1.0, len(one) / (one.numel() // len(one)))) for one in updates])
-        torch._foreach_mul_(updates, lr)  # which may be a tensor, as `alpha` may not
+        torch._foreach_mul_(updates, lr)  # which may be a tensor, unlike `alpha`
         torch._foreach_mul_(weights, 1 - lr * weight_decay)
         torch._foreach_add_(weights, updates)
 
@@ -171,8 +171,8 @@ def iterated(x: torch.Tensor) -> torch.Tensor:
     """Push singular values of at most 1 towards 1 by a Newton-Schulz iteration.
 
     ``x`` has the shape (count, rows, columns), and is fastest with fewer rows than columns. Both polynomials of a pair
-    are applied at once: the product of a matrix with its transpose, which the second needs of what the first leaves,
-    comes from square matrices a ninth of the size of a convolution's.
+    are applied at once: the second needs the product of the first's result with its transpose, which is computed from
+    square matrices, a ninth of the size of a 3x3 convolution's.
     """
     for first, second in _POLYNOMIALS:
         gram = x @ x.mT
@@ -182,8 +182,8 @@ def iterated(x: torch.Tensor) -> torch.Tensor:
 
 
 def _polynomial(gram: torch.Tensor, a: float, b: float, c: float) -> torch.Tensor:
-    """a + b * gram + c * gram**2: times a matrix, its polynomial with these coefficients."""
+    """Return a + b * gram + c * gram**2; times the matrix, that is its polynomial with these coefficients."""
     found = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
-    # Into the diagonal: as a sum of its own, torch would copy all matrices for it.
+    # Added to the diagonal in place: for a separate sum torch would copy all matrices.
     found.diagonal(dim1=1, dim2=2).add_(a)
     return found

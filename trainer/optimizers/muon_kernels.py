@@ -92,7 +92,7 @@ def directions(
     size: tuple[int, int],
     skip: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Update the momenta of a size class; the directions of its weights as matrices ready for the iteration.
+    """Update the momenta of a size class; return the directions of its weights as matrices ready for the iteration.
 
     Args:
         size: rows and columns of the matrices.

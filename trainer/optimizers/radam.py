@@ -1,6 +1,6 @@
 """RAdam: Adam whose steps are rectified while its second moment rests on few gradients (Liu et al., 2020).
 
-torch's own, made to be recorded, computes what depends on the step number alone again for each weight. A step of
+torch's own, when capturable, recomputes for each weight what depends only on the step number. A step of
 ResNet-18 with 512 images on an H200 took 6.99 ms with it, 5.86 with SGD, and 5.82 with this.
 """
 
@@ -35,7 +35,7 @@ class RAdam(Grouped):
         super().__init__(params, {"lr": lr, "betas": betas, "epsilon": epsilon, "weight_decay": weight_decay})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the names of older checkpoints for ours."""
+        """Rename the state of older checkpoints."""
         super().__setstate__(state)
         for weight, kept in self.state.items():
             for theirs in _FROM_ADAMS.keys() & kept.keys():
@@ -85,11 +85,11 @@ def _move(
 
 
 def _factors(count: torch.Tensor, slow: float, slower: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of the step with this number: the factor of momentum / sqrt(second moment), and of the momentum alone.
+    """The factors of momentum / sqrt(second moment), and of the momentum alone, in the step with this number.
 
-    One of them is 0, by the step number; both are scalars on its device.
+    Depending on that number, one of them is 0; both are scalars on its device.
     """
-    # 1 - beta**count without losing its digits, which the length of the average depends on.
+    # 1 - beta**count without cancellation: the length of the average depends on the lost digits.
     unbiased, unbiased_square = (-torch.expm1(count * math.log(beta)) for beta in (slow, slower))
     longest = 2 / (1 - slower) - 1
     length = longest - 2 * count * (1 - unbiased_square) / unbiased_square
