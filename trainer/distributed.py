@@ -46,12 +46,12 @@ class Ranks:
         return self.rank == 0
 
     def share(self, samples: torch.Tensor) -> torch.Tensor:
-        """This rank's part of a step's samples; a rank without any repeats the first, see :meth:`weight`."""
+        """This rank's part of a step's samples; a rank left without any repeats the first one, see :meth:`weight`."""
         mine = samples[self.rank :: self.world_size]
         return mine if len(mine) else samples[:1]
 
     def largest_share(self, total: int) -> int:
-        """The largest number of a step's ``total`` samples on one rank; the others have as many or one less."""
+        """The most of a step's ``total`` samples on any rank; every rank has that many or one less."""
         return -(-total // self.world_size)
 
     def weight(self, total: int) -> float:

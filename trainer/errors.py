@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class UsageError(Exception):
-    """Something was asked for wrongly: one sentence that says what and where, and what to do. Exit code 2."""
+    """The request cannot be met as given: one sentence that says what and where, and what to do. Exit code 2."""
 
 
 class TrainingError(Exception):

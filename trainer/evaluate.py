@@ -45,7 +45,7 @@ def restore(path: Path, arguments: Sequence[str], make_parser: MakeParser, name:
     loaded = find_checkpoint(path)
     kind, signature = str(loaded.state["task"]), dict(loaded.state["signature"])
     args = _parsed(kind, arguments, signature, make_parser(f"{name} {kind}", f"{name} a checkpoint of {kind}"))
-    args.out = args.out or loaded.path.parent  # it writes beside the checkpoint
+    args.out = args.out or loaded.path.parent  # the task writes next to the checkpoint
     args.seed = int(loaded.state["order"]["seed"]) if args.seed is None else args.seed
     rng.seed_everything(args.seed)
     task = tasks.find(kind)(args)
@@ -78,7 +78,7 @@ def evaluate(path: Path, arguments: Sequence[str], make_parser: MakeParser) -> s
 
 
 def find_checkpoint(path: Path) -> Loaded:
-    """A checkpoint, or the newest of a folder."""
+    """Load a checkpoint, or the newest of a folder."""
     try:
         found = checkpoint.find(
             str(path.absolute()), path, checkpoint.incomplete, lambda text: print(text, file=sys.stderr)
@@ -102,7 +102,7 @@ def _parsed(
 
 
 def _load_weights(model: nn.Module, state: Mapping[str, Any]) -> None:
-    """The weights that validation saw: the averaged ones where there are any."""
+    """Load the weights that validation saw: the averaged ones if there are any."""
     model.load_state_dict(state["model"])
     if state["average"]:
         live = (weight for weight in model.parameters() if weight.requires_grad)

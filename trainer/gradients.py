@@ -24,13 +24,13 @@ class FiniteGuard(Protocol):
         """Set the number of the coming step. The only method that is not part of a recorded step."""
 
     def watch(self, loss: torch.Tensor, gradients: Gradients, norm: torch.Tensor | None = None) -> None:
-        """Check the loss (a scalar) and the gradients of a step, or their norm instead where it is known."""
+        """Check the loss (a scalar) and the gradients of a step, or only their norm if it is known."""
 
     def protect(self, optimizer: Optimizer, gradients: Gradients) -> None:
         """Call between :meth:`watch` and the optimizer's step."""
 
     def first_bad(self) -> torch.Tensor:
-        """The first non-finite step, or a value below 0 if there was none: a float scalar on the device."""
+        """Return the first non-finite step, below 0 if there was none: a float scalar on the device."""
 
 
 class KernelGuard:
@@ -121,7 +121,7 @@ def guard_for(optimizer: Optimizer, device: torch.device, *, loss_scaling: bool)
 
 
 def gradients_of(parameters: Sequence[torch.Tensor]) -> Gradients:
-    """The gradients after a backward pass; a rank may hold no row of a small parameter."""
+    """The gradients after a backward pass, without empty ones: a rank may hold no row of a small parameter."""
     return [parameter.grad for parameter in parameters if parameter.grad is not None and parameter.grad.numel()]
 
 
@@ -132,10 +132,10 @@ def gradient_norm(gradients: Gradients) -> torch.Tensor:
 
 
 def clip_gradients(gradients: Gradients, most: float, norm: torch.Tensor | None = None) -> torch.Tensor:
-    """Scale all gradients so that their common norm is at most ``most``; returns the norm before. No read-back.
+    """Scale all gradients so that their total norm is at most ``most``; return the norm before. No read-back.
 
     Args:
-        norm: the norm over the gradients of all ranks, where these are only a part of them.
+        norm: the norm over all ranks' gradients, if this rank holds only a part.
     """
     norm = gradient_norm(gradients) if norm is None else norm
     if gradients:

@@ -18,7 +18,7 @@ class Inspection:
     """A sentence for each bad file or row: where, what, and what to do."""
 
     def text(self) -> str:
-        """Lines for a person: every problem, since whoever repairs a file needs all of them, and last their number."""
+        """Lines for the user: every problem, since repairing a file takes all of them, and last their number."""
         lines = [f"data: {self.name}", *(f"  {name}: {count:,}" for name, count in self.counts.items())]
         lines += [f"problem: {sentence}" for sentence in self.problems]
         count = len(self.problems)

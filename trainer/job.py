@@ -55,7 +55,7 @@ class Job:
         return self.stepper.precision
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything a resumed run needs to go on as if it had never stopped.
+        """Return everything a resumed run needs to continue as if it had never stopped.
 
         Every rank must call this; if each holds only a part, tensors are :class:`~trainer.parts.Rows`.
         """
@@ -82,7 +82,7 @@ class Job:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load :meth:`state_dict`, written on any device, except ``progress``, which whoever made us has loaded.
+        """Load a :meth:`state_dict` from any device, except ``progress``, which was loaded before this was made.
 
         Raises:
             ValueError: optimizer state or averages do not fit.

@@ -34,7 +34,7 @@ def fit_batch_size(wish: Request, longest_seconds: float) -> Request:
 
 
 def _affordable(job: Job, longest_seconds: float) -> int:
-    """Samples of a step of about this length: doubled until twice as many would take longer."""
+    """How many samples a step of about this length can have: doubled until twice as many would take longer."""
     usual, samples = job.feed.order.step_size, _FEWEST_SAMPLES
     while samples < usual and 2 * _step_seconds(job, samples) <= longest_seconds * 1.2:
         samples *= 2
@@ -55,7 +55,7 @@ def _step_seconds(job: Job, samples: int) -> float:
 
 
 class CachedBatches:
-    """A task whose batches come from a small store on the device; a measurement, not a training.
+    """A task whose batches come from a small store on the device; for measuring, not for training.
 
     Everything else is the task's own. The first batches of each size (such as the last one of an epoch) are made as
     usual.
@@ -72,7 +72,7 @@ class CachedBatches:
         return getattr(self._task, name)
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """The next stored batch, whatever samples were asked for; the first ones of each size fill the store."""
+        """The next stored batch, whichever samples are requested; the first ones of each size fill the store."""
         stored = self._store.setdefault(len(samples), [])
         if len(stored) < self._count:
             stored.append(self._put(self._task.batch(samples, seed)))

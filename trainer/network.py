@@ -25,7 +25,7 @@ class Precision:
     dtype: torch.dtype | None
     """Autocast type; None: everything in float32."""
     note: str | None = None
-    """A sentence if it is not what was asked for."""
+    """A sentence if it is not what was requested."""
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:
         """The context of a forward pass."""
@@ -163,7 +163,7 @@ def _compile(model: nn.Module, one_shape: bool) -> Any:
 
 
 def wants_compiling(asked: str, device: Device, total_steps: int, model: nn.Module) -> tuple[bool, str | None]:
-    """Whether to compile, and a sentence if it was asked for but cannot be done.
+    """Whether to compile, and a sentence if that was requested but is not possible.
 
     ``auto`` compiles only long runs on CUDA: on MPS and CPU the gain must be measured first (`mpstui bench`). A model
     with ``HAS_KERNELS`` is faster there with its own kernels.

@@ -77,7 +77,7 @@ def write_rows(folder: Path, rank: int, of: int, save: str, found: Split) -> Non
 
 
 def manifest(found: Split, of: int, save: str) -> dict[str, Any]:
-    """What the leading rank writes beside the rows."""
+    """Return what the leading rank writes in addition to the rows."""
     return {**found.common, "parts": {"save": save, "of": of, "divided": [list(one) for one in found.divided]}}
 
 

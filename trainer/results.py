@@ -68,7 +68,7 @@ def main(arguments: Sequence[str], parser: argparse.ArgumentParser) -> str:
     """The text for a command line.
 
     Raises:
-        UsageError: no folder is named, or one holds no run that is asked for.
+        UsageError: no folder is named, or one holds no matching run.
     """
     parser.add_argument("folders", nargs="*", type=Path, metavar="DIR", help="a run directory, or a folder of them")
     parser.add_argument("--profile", metavar="NAME", help="only runs of this profile")

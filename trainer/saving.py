@@ -61,7 +61,7 @@ class Writing:
 
 
 def begin(job: Job, *, best: bool = False) -> Writing | None:
-    """Write a checkpoint while the training goes on; None if it must be written at once (:func:`save`)."""
+    """Start writing a checkpoint in the background; None if it must be written at once (:func:`save`)."""
     if job.layout.divided or job.group.ranks.world_size > 1 or not job.device.copies_quickly:
         return None
     state = job.state_dict()

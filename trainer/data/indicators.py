@@ -172,7 +172,7 @@ def volatility(candles: Candles, length: int = 20) -> Floats:
 
 
 def volume_ratio(candles: Candles, length: int = 20) -> Floats:
-    """Logarithm of 1 + volume relative to its average."""
+    """Logarithm of 1 + volume / average volume."""
     found: Floats = np.log1p(ratio(candles.volume, mean(candles.volume, length)))
     return found
 

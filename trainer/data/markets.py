@@ -40,7 +40,7 @@ class Market:
     context: Floats
     """(rows, 10): the state of the market."""
     target: Floats
-    """Logarithm of the close ``horizon`` rows later over the close; NaN where that is not known yet."""
+    """Logarithm of the ratio of the close ``horizon`` rows later to the close; NaN where that is not known yet."""
     known_at: npt.NDArray[np.datetime64]
     """When the target became known; NaT where it is not."""
     past: Floats
@@ -165,7 +165,7 @@ def _hidden(count: int, random: np.random.Generator) -> Floats:
 
 
 def _outlook(candles: Candles, horizon: int) -> tuple[Floats, Floats, npt.NDArray[np.datetime64]]:
-    """The future return, the past one, and when the former becomes known."""
+    """The future return, the past one, and when the future one becomes known."""
     logarithm = np.log(candles.close)
     ahead = np.full(len(candles), np.nan)
     behind = np.full(len(candles), np.nan)

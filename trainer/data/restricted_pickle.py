@@ -139,7 +139,7 @@ def _text(word: Any) -> str:
 def load_restricted(content: bytes) -> Any:
     """Unpickle data from any source; texts of Python 2 become bytes.
 
-    Its arrays are of a class of ours; ``np.asarray`` makes plain ones of them.
+    Its arrays are of our own class; ``np.asarray`` makes plain ones of them.
 
     Raises:
         pickle.UnpicklingError: it needs anything but containers and arrays, or would grow far beyond its size.

@@ -11,11 +11,11 @@ from torch import nn
 from ..kernels import kernels
 
 _LEAST_VALUES = 1 << 22
-"""From this size on, a pass over the activations takes a GPU longer than the overhead of a kernel."""
+"""From this size on, a pass over the activations takes a GPU longer than a kernel's overhead."""
 
 
 class BatchNorm(nn.BatchNorm2d):
-    """Batch norm; on CUDA, kernels of ours fuse it with the addition and ReLU.
+    """Batch norm; on CUDA, our kernels fuse it with the addition and ReLU.
 
     ResNet-18 with 512 images a step in bf16 makes 79,800 images a second on an H100 with these kernels, 56,100 with
     torch's and 76,400 compiled. Its evaluation of 10,000 images on an H200 takes 32 instead of 44 ms.

@@ -18,7 +18,7 @@ from .radam import RAdam
 
 @dataclass(frozen=True)
 class Recipe:
-    """An optimizer and values that are known to work."""
+    """An optimizer with values that are known to work."""
 
     lr: float
     """Peak learning rate for steps of ``REFERENCE_STEP_SIZE`` samples."""
@@ -28,7 +28,7 @@ class Recipe:
     make: type[Optimizer]
     settings: Mapping[str, Any]
     capturable: bool = False
-    """Whether torch must be told to keep counters on the device, so that a step can be recorded."""
+    """Whether torch needs ``capturable`` to keep counters on the device, so that a step can be recorded."""
 
 
 REFERENCE_STEP_SIZE = 128
@@ -65,7 +65,7 @@ def build(
     fused: bool,
     recorded: bool = False,
 ) -> Optimizer:
-    """An optimizer over a task's parameter groups; a group's ``lr_scale`` multiplies its learning rate.
+    """Make an optimizer over a task's parameter groups; a group's ``lr_scale`` multiplies its learning rate.
 
     Args:
         recorded: steps will be recorded on the device, so learning rates and counters are tensors there.
@@ -95,9 +95,9 @@ def set_learning_rate(optimizer: Optimizer, factor: float) -> float:
 def load_state(optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     """Load moments from a checkpoint; hyperparameters and kernels stay those of this run and this device.
 
-    A checkpoint from a GPU says ``fused``; on another device that would fail, or put step counters in the wrong place.
-    Moments get the memory layout of their weight, which fused kernels rely on: convolutions are channels-last only on
-    some devices.
+    A checkpoint from a GPU says ``fused``: elsewhere that would fail, or put step counters in the wrong place. Moments
+    get the memory layout of their weight, which fused kernels rely on: convolutions are channels-last only on some
+    devices.
 
     Raises:
         ValueError: the checkpoint's groups have other sizes.

@@ -185,7 +185,7 @@ class WallStage:
     def batch(
         self, corners: torch.Tensor, real: torch.Tensor, walls: torch.Tensor, generator: torch.Generator
     ) -> Batch:
-        """Corners as stage 1 would give them: a pixel off, sometimes with a wrong kind of room; and their walls."""
+        """Corners as stage 1 would draw them (a pixel off, sometimes with a wrong kind of room), and their walls."""
         corners, real, walls = trimmed(corners, real, walls)
         jitter = torch.randn(*corners.shape[:2], 2, generator=generator).clamp(-3, 3) * (_JITTER_PIXELS * PIXEL)
         flips = torch.rand(*corners.shape[:2], FEATURES - 2, generator=generator) < _FLIPPED_BITS
@@ -235,7 +235,7 @@ class WallStage:
 
 
 def slots_of(args: argparse.Namespace) -> int:
-    """Slots of stage 1: as asked for, else the most corners that plans of this data may have."""
+    """Slots of stage 1: as many as requested, else the most corners that a plan of this data may have."""
     return args.slots or (CORNERS if args.data else RULES[args.rules].MOST_CORNERS)
 
 

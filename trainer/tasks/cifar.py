@@ -123,7 +123,7 @@ class Cifar(Task):
         return Inspection(found.name, counts)
 
     def build_model(self) -> nn.Module:
-        """The network that was asked for."""
+        """The requested network."""
         if self._args.model == "wrn-16-4":
             return WideResNet(16, self._width, self._classes)
         if self._args.model in _WHITENED:
@@ -148,9 +148,9 @@ class Cifar(Task):
         self._pad()
 
     def batch(self, samples: torch.Tensor, seed: int) -> Batch:
-        """Cropped and mirrored images of the step, their labels, and the centres of the squares to cut out.
+        """The step's cropped and mirrored images, their labels, and the centres of the squares to cut out.
 
-        If all images are on the device, instead of the images: their numbers and crops, shape (n, 4), for :meth:`loss`.
+        If all images are on the device: their numbers and crops, shape (n, 4), for :meth:`loss`, instead of the images.
         """
         crops = images.drawn_crops(len(samples), seed, self._args.shift if self._augment else 0)
         if not (self._augment and self._flips):
@@ -191,7 +191,7 @@ class Cifar(Task):
         return {"images": images.cropped(self._images, chosen, numbers[:, 1:]), "labels": self._labels[chosen]}
 
     def _pad(self) -> None:
-        """Give the images their border, once, on the device where they are: a GPU takes no time for it."""
+        """Give the images their border, once, on the device that holds them: on a GPU that takes no time."""
         if not self._padded:
             colour = self._mean if self._args.border == "mean" else None
             self._images, self._padded = images.padded(self._images, colour), True

@@ -154,7 +154,7 @@ def _opened(args: argparse.Namespace) -> tuple[Plans, Plans, str]:
 
 
 def _shuffled(plans: Plans, args: argparse.Namespace) -> Plans:
-    """Plans from which the stage can learn nothing; reads all of them."""
+    """Shuffle the plans so that the stage can learn nothing from them; reads all of them."""
     random = np.random.default_rng(mixed(args.seed or 0, 0x5AFF))
     kept = tuple(plans[number] for number in range(len(plans)))
     if args.stage == 1:
