@@ -53,7 +53,7 @@ def compare(name: str, args: argparse.Namespace, environ: Mapping[str, str], con
     Everything is float32 in full precision, eager, without dropout: only the device can make a difference.
 
     Raises:
-        UsageError: neither file is named, or something asked for is not available.
+        UsageError: neither file is named, or something requested is not available.
     """
     if args.trace_step > args.steps:
         raise UsageError(f"--trace-step {args.trace_step} is beyond --steps {args.steps}")

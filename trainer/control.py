@@ -13,7 +13,7 @@ _ONE_REQUEST_UNDER_TORCHRUN_SECONDS = 10.0
 
 
 class Control:
-    """Whether somebody asked this process to end.
+    """Whether this process has been asked to end.
 
     One request can arrive as several signals: a stop goes to the whole process group, and torchrun, which is part of
     it, passes its own on to its processes. Only a signal that comes later than that counts as a second request.

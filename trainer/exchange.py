@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch.distributed.device_mesh import DeviceMesh
 
 _MOST_NUMBERS = 1 << 25
-"""How many weights are exchanged together. For a moment, the gradient of each takes 6 bytes on every rank."""
+"""The most elements exchanged together. For a moment, the gradient of each takes 6 bytes on every rank."""
 _ALIGNED_BYTES = 64
 """Each weight's rows start at a multiple of this many bytes: kernels read aligned memory in wider words."""
 
@@ -201,7 +201,7 @@ def _copy(pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
 
 
 def _grouped(weights: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Weights in groups of at most ``_MOST_NUMBERS``, or of one that is larger."""
+    """Weights in groups of at most ``_MOST_NUMBERS`` elements, or of one weight that is larger."""
     group: list[nn.Parameter] = []
     for weight in weights:
         if group and sum(one.numel() for one in [*group, weight]) > _MOST_NUMBERS:

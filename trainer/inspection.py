@@ -11,7 +11,7 @@ class Inspection:
     """The state of a data set."""
 
     name: str
-    """What was checked; generated data says "synthetic"."""
+    """What was checked; for generated data it says "synthetic"."""
     counts: Mapping[str, int]
     """Samples of each split, and whatever else is worth counting."""
     problems: tuple[str, ...] = ()

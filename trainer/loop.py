@@ -177,7 +177,7 @@ class Loop:
         return True
 
     def _evaluate(self) -> dict[str, float] | None:
-        """Return validation metrics (only on the leading rank), or None if asked to stop before they were complete."""
+        """Return validation metrics, empty on all but the leading rank, or None if asked to stop before the end."""
         job, started = self._job, time.monotonic()
         self._reports.phase("eval", self._progress, expect_next_in=_EVALUATION_SILENCE_SECONDS)
         metrics = self._validated_if_it_fits() if job.layout.validates else {}

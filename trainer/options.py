@@ -43,7 +43,7 @@ class Options:
     compile: str
     replay: str
     deterministic: bool
-    """Only algorithms that give the same result every time."""
+    """Use only algorithms that give the same result every time."""
     shard: bool
     """Divide weights, gradients and optimizer state over the processes."""
     matmul_precision: str
@@ -110,7 +110,7 @@ def _add_training(group: argparse._ArgumentGroup, defaults: Defaults) -> None:
 
 
 def _usual(defaults: Defaults, place: int) -> str:
-    """The default of a batch size (place 0) or an accumulation (1) in words, on every device."""
+    """The default of the batch size (place 0) or the accumulation (1) in words, for every device."""
     others = "".join(f", {device} {sizes[place]}" for device, sizes in defaults.on_device.items())
     return f"default {defaults.sizes('')[place]}{others}"
 

@@ -44,7 +44,7 @@ class Result:
     samples_per_second: float | None
     minutes: float
     finished: bool = False
-    """Its trainer said that it was done."""
+    """Whether its trainer reported that it was done."""
     options: Mapping[str, str] = field(default_factory=dict)
     """From the command line of its newest attempt; empty if that was not recorded."""
 

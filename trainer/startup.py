@@ -1,4 +1,4 @@
-"""From a process's start to its first step: the heartbeat says what is being done, an event how long each took."""
+"""From a process's start to its first step: heartbeats say what is being done, an event how long each phase took."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class ImageSet:
     """Training and validation images, uint8, shape (n, channels, height, width); labels int64, shape (n,)."""
 
     name: str
-    """The name that is shown; generated data says "synthetic"."""
+    """The name shown to the user; for generated data it says "synthetic"."""
     classes: int
     train_images: torch.Tensor
     train_labels: torch.Tensor

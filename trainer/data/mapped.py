@@ -39,7 +39,7 @@ class Stored:
 
 
 class Rows:
-    """Vectors by row number, from memory, a mapped file or a device."""
+    """Vectors by row number, held in memory, in a mapped file or on a device."""
 
     def __init__(self, source: np.ndarray[Any, Any] | Stored) -> None:
         self._stored = source if isinstance(source, Stored) else None

@@ -26,7 +26,7 @@ class PairSet:
     """N pairs. A *row* is a pair's number in the file; it names the pair everywhere, before and after any shuffle."""
 
     name: str
-    """The name that is shown; generated data says "synthetic"."""
+    """The name shown to the user; for generated data it says "synthetic"."""
     contexts: Rows
     """(N, length, width)."""
     targets: Rows

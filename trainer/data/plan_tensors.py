@@ -36,7 +36,7 @@ def symmetric(corners: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 
 def in_reading_order(corners: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """The source of each slot, so that corners come row by row and from left to right, then the padding.
+    """The source of each slot that puts corners row by row and from left to right, then the padding.
 
     Corners of one row may differ by a few pixels. Returns (batch, slots), for :func:`rearranged`.
     """

@@ -32,7 +32,7 @@ class SequenceSet:
     """Sequences end to end, and the class of each."""
 
     name: str
-    """The name that is shown; generated data says "synthetic"."""
+    """The name shown to the user; for generated data it says "synthetic"."""
     classes: tuple[str, ...]
     bases: torch.Tensor
     """Tokens of all sequences, uint8."""

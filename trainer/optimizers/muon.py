@@ -96,7 +96,7 @@ class _Around:
         """Update the momenta of a size class; return its directions as matrices of its size, ready for the iteration.
 
         Args:
-            skip: for kernels; here the gradients are 0 already in a step that must not be taken.
+            skip: only for kernels; here the gradients of a step to be skipped are 0 already.
         """
         torch._foreach_lerp_(momenta, gradients, 1 - momentum)
         return normalised(_stacked(torch._foreach_lerp(gradients, momenta, momentum), size))
@@ -119,7 +119,7 @@ class _Around:
 
 
 def _wide(weights: Sequence[torch.Tensor]) -> tuple[int, int]:
-    """Rows and columns that hold each weight's matrix, turned so that it has no more rows than columns."""
+    """Rows and columns that hold every weight's matrix, turned so that it has no more rows than columns."""
     sides = [(len(weight), weight.numel() // len(weight)) for weight in weights]
     return max(min(one) for one in sides), max(max(one) for one in sides)
 

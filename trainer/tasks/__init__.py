@@ -92,11 +92,11 @@ class Task(ABC):
     train_size: int
     """Number of training samples."""
     data: str
-    """The training data in a few words; generated data says "synthetic"."""
+    """The training data in a few words; for generated data they say "synthetic"."""
     synthetic: bool
     """Whether the data is generated: a model trained on real data is never evaluated on it."""
     signature: Mapping[str, Any]
-    """What must agree for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
+    """What must be equal for a checkpoint to fit: model name, widths, classes (numbers and strings)."""
 
     @staticmethod
     @abstractmethod

@@ -262,7 +262,7 @@ def _needed(args: argparse.Namespace) -> int:
 
 
 def _idle(market: markets.Market, needed: str = "") -> str:
-    """Which symbols take no part, in words; empty if all do."""
+    """Name the symbols without a single sample; empty if there are none."""
     idle = market.without_samples()
     more = f" and {len(idle) - _NAMED:,} more" if len(idle) > _NAMED else ""
     return f"too few rows for a sample{needed}: {', '.join(idle[:_NAMED])}{more}" if idle else ""
