@@ -10,15 +10,15 @@ import sys
 import types
 
 if not __package__:
-    # Appended, not put first: what lies beside the package must never stand in for the standard library.
+    # Appended, not put first: no file beside the package may shadow the standard library.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
 
 
 class _Unasked(types.ModuleType):
-    """Stands in for a module whose functions we normally never call; the real one is loaded if one is called after all.
+    """Stands in for a module whose functions we normally never call; the first call loads the real one.
 
-    ``pathlib`` imports ``urllib.parse`` for links, ``subprocess`` imports ``locale`` for text. With all that these
-    import they are a fifteenth of a supervisor's memory.
+    ``pathlib`` imports ``urllib.parse`` for links, ``subprocess`` imports ``locale`` for text. With everything that
+    these import, they take a fifteenth of a supervisor's memory.
     """
 
     def __getattr__(self, name: str) -> object:
@@ -29,12 +29,12 @@ class _Unasked(types.ModuleType):
 
 _unasked = [name for name in ("urllib.parse", "locale") if name not in sys.modules]
 sys.modules.update({name: _Unasked(name) for name in _unasked})
-gc.disable()  # imports make no garbage, and looking for it costs a tenth of the start
+gc.disable()  # imports make no garbage, and looking for it takes a tenth of the start
 from mpstui.supervisor.main import main  # noqa: E402
 
 for _name in _unasked:
     del sys.modules[_name]  # whoever imports it from now on gets the real one
-gc.freeze()  # what was imported stays; looking through it again would also copy every page that forks share
+gc.freeze()  # what was imported stays; scanning it again would also copy every page that forks share
 gc.enable()
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Alerting people: the supervisor only starts a process that delivers the alert, and never waits for it."""
+"""Alert people: the supervisor only starts a process that delivers the alert, and never waits for it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .machine import Clock
 
 POLL_SECONDS = 5.0
 DEFAULT_PROMISE_SECONDS = 60.0
-"""For a heartbeat that promises nothing."""
+"""Assumed if a heartbeat promises nothing."""
 OVERDUE_TIMES = 3.0
 OVERDUE_MARGIN_SECONDS = 60.0
-"""Silence is a stall after three times the promised interval, but at the earliest a minute after its end."""
+"""Silence is a stall after three times the promised interval, and at least a minute after its end."""
 STOPPED_BY_ANOTHER = "paused: stopped by a signal that mpstui did not send; `mpstui continue` resumes it"
 _PROGRAM = Path(__file__).resolve().parent / "notify" / "__main__.py"
 
 
 class Alerts:
-    """Starts the notifier in a session of its own; what became of an alert is in the run's ``alerts.log``."""
+    """Starts the notifier in a session of its own; the outcome of an alert is in the run's ``alerts.log``."""
 
     def __init__(self, run: RunDir, rule: AlertRule | None) -> None:
         self._run, self._rule = run, rule
@@ -53,14 +53,14 @@ class Alerts:
             complain(f"no alert could be sent for the {event}: {error}")
 
     def reap(self) -> None:
-        """Collect notifiers that are done; one that outlives this supervisor is collected by init."""
+        """Reap notifiers that are done; one that outlives this supervisor is reaped by init."""
         done = [process for process in self._started if process.poll() is not None]
         self._started = [process for process in self._started if process not in done]
         helpers.difference_update(process.pid for process in done)
 
 
 def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
-    """What an end means to somebody who is not watching: crash, finish, or None if it was asked for."""
+    """Return what an end means to somebody who is not watching: crash or finish; None if it was asked for."""
     if record.action is not None:
         return None
     if record.unknown:
@@ -70,7 +70,7 @@ def event_of(run: RunDir, spec: Spec, record: ExitRecord) -> str | None:
 
 
 class StallWatch:
-    """Notices a trainer whose promised heartbeat is long overdue and that prints nothing either."""
+    """Notices a trainer whose promised heartbeat is long overdue while nothing is printed either."""
 
     def __init__(self, run: RunDir, spec: Spec, clock: Clock) -> None:
         self._run, self._spec, self._clock = run, spec, clock
@@ -80,9 +80,9 @@ class StallWatch:
         self._told = False
 
     def poll(self, attempt: int, started: float | None) -> str | None:
-        """The sentence to send, once per stall; looks at most every five seconds.
+        """Return the sentence to send, once per stall; checks at most every five seconds.
 
-        Only the monotonic clock counts: neither a machine that slept nor a clock that was set makes a stall.
+        Only the monotonic clock counts: neither a sleeping machine nor a clock that was set causes a stall.
         """
         now = self._clock.monotonic()
         if now < self._next:
@@ -103,5 +103,5 @@ class StallWatch:
         return f"hung: no sign of life for {silent:.0f} s; the next heartbeat was promised within {promise:.0f} s"
 
     def forget(self) -> None:
-        """The trainer was paused, or is being stopped: its silence means nothing."""
+        """Start over, when the trainer is paused or being stopped: its silence means nothing then."""
         self._signs = ()

@@ -1,6 +1,6 @@
 """One attempt: its processes, its stop sequence, and how its trainer ended.
 
-The end is found out without reaping: while the trainer is a zombie, no other process can get its pid or group number.
+Its end is noticed without reaping it: while the trainer is a zombie, no other process can get its pid or group number.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .machine import Machine
 from .stop_sequence import Move, Sight, StopSequence, StopStep
 
 TREE_REFRESH_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0)
-"""Pauses between looks for children, which appear early. One look costs about 10 ms of CPU time."""
+"""Pauses between looks for children, most of which appear early. One look costs about 10 ms of CPU time."""
 ORPHAN_LOOK_SECONDS = 0.1 if Path("/proc/self").exists() else 1.0
-"""How often to check whether an adopted trainer lives: that reads a file in ``/proc``, or starts ``ps``."""
+"""How often to check whether an adopted trainer is alive: it means reading a file in ``/proc``, or starting ``ps``."""
 _FLAGS_FIELD, _PF_EXITING = 6, 0x4
-"""proc(5): the ninth field of ``stat``, counted here from the end of the name in brackets, and a flag in it."""
+"""proc(5): the ninth field of ``stat``, counted here from after the name in parentheses, and one of its flags."""
 _MAXRSS_UNIT = 1 if os.uname().sysname == "Darwin" else 1024
 """getrusage(2): bytes on macOS, kilobytes on Linux."""
 
 
 class Ending(NamedTuple):
-    """Exit code or signal; neither if nobody was there to see it."""
+    """How a process ended: exit code or signal; neither if nobody saw it."""
 
     code: int | None = None
     signal: int | None = None
@@ -42,7 +42,7 @@ class Ending(NamedTuple):
 
     @property
     def unknown(self) -> bool:
-        """Whether nobody saw how it ended."""
+        """True if nobody saw how it ended."""
         return self.code is None and self.signal is None
 
 
@@ -54,7 +54,7 @@ class Child:
         self._note = None if hasattr(os, "waitid") else ExitNote(pid, select)
 
     def has_ended(self) -> bool:
-        """Whether it is a zombie by now; it stays one."""
+        """True if it has become a zombie; it stays one."""
         if self._note is not None:
             return self._note.has_come()
         try:
@@ -63,7 +63,7 @@ class Child:
             return True
 
     def killed_by(self) -> int | None:
-        """The signal that ended it, if one has; does not reap it. None: it runs, it exited, or it cannot be told."""
+        """Return the signal that ended it, without reaping it; None if it runs, exited, or this cannot be told."""
         if self._note is not None:
             return None
         patience = 0 if _is_ending(self.pid) else os.WNOHANG
@@ -71,7 +71,7 @@ class Child:
         return found.si_status if found is not None and found.si_code != os.CLD_EXITED else None
 
     def reap(self) -> Ending:
-        """Collect it. After this, another process may get its pid."""
+        """Reap it. After this, another process may get its pid."""
         try:
             _, status, usage = os.wait4(self.pid, 0)
         except ChildProcessError:
@@ -85,18 +85,18 @@ class Child:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether the kernel is tearing it down: its files are closed, and in a moment it will be a zombie."""
+    """True if the kernel is tearing it down: in a moment it will be a zombie."""
     try:
         flags = int(storage.read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()[_FLAGS_FIELD])
-    except (OSError, ValueError, IndexError):  # elsewhere than on Linux too
+    except (OSError, ValueError, IndexError):  # it is gone, or this is not Linux
         return False
     return bool(flags & _PF_EXITING)
 
 
 class ExitNote:
-    """The kernel's word that a process ended, through kqueue(2), which does not reap it either.
+    """The kernel's notice that a process has ended, through kqueue(2), which does not reap it either.
 
-    For CPython on macOS before 3.13, which has no ``os.waitid``. Not verified on a Mac.
+    For CPython before 3.13 on macOS, which has no ``os.waitid``. Not verified on a Mac.
     """
 
     def __init__(self, pid: int, kernel: Any) -> None:
@@ -109,20 +109,20 @@ class ExitNote:
             self._ended = True  # it was a zombie already
 
     def has_come(self) -> bool:
-        """Whether it has ended; does not wait."""
+        """True if it has ended; does not wait."""
         self._ended = self._ended or bool(self._queue.control(None, 1, 0))
         return self._ended
 
 
 def ending_of(status: int, rusage: dict[str, float] | None = None) -> Ending:
-    """Read a wait status."""
+    """Decode a wait status."""
     if os.WIFSIGNALED(status):
         return Ending(signal=os.WTERMSIG(status), core=os.WCOREDUMP(status), rusage=rusage or {})
     return Ending(code=os.WEXITSTATUS(status), rusage=rusage or {})
 
 
 class Attempt:
-    """The processes of attempt ``number``: started by us, adopted, or what is left of them."""
+    """The processes of attempt ``number``, started by us or adopted, or those that are left."""
 
     def __init__(
         self,
@@ -142,22 +142,22 @@ class Attempt:
         self.stop_sequence: StopSequence | None = None
         self.ending: Ending | None = None
         self.everywhere: Callable[[int], bool] | None = None
-        """Sends a signal to the training on all nodes of its job; False: it cannot."""
+        """Sends a signal to the training on all nodes of its job; returns False if that failed."""
         self.was_reached = False
-        """Whether a signal of ours reached the living trainer; if none did, it ended by itself."""
+        """True once a signal of ours has reached the living trainer; if none did, it ended by itself."""
         self._spared: dict[ProcessIdentity, ProcessIdentity] = {}
-        """Who was not asked to end, with the process that will end it."""
+        """The processes not asked to end, each with the process expected to end it."""
         self._machine = machine
         self._refreshes = 0
         self._next_refresh = machine.clock.monotonic() + TREE_REFRESH_SECONDS[0]
         self._orphan_check = (0.0, True)
 
     def lock_is_held(self) -> bool:
-        """Whether the trainer or a process that inherited its descriptors is alive."""
+        """True if the trainer, or a process that inherited its descriptors, is alive."""
         return liveness.is_held(self.run.run_lock)
 
     def leader_is_alive(self) -> bool:
-        """Whether the trainer itself runs: for an adopted one by the process table or, without its pid, the lock."""
+        """True if the trainer itself runs; for an adopted one, by the process table or, without a pid, the lock."""
         if self.ending is not None:
             return False
         if self.child is not None:
@@ -171,7 +171,7 @@ class Attempt:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the trainer is our child, has run for a while, and nobody is ending it."""
+        """True if the trainer is our child, has run for a while, and is not being ended."""
         grown_up = self._refreshes == len(TREE_REFRESH_SECONDS) - 1
         return grown_up and self.child is not None and self.ending is None and self.stop_sequence is None
 
@@ -182,10 +182,10 @@ class Attempt:
         return self.ending
 
     def refresh(self, *, thorough: bool = False, snapshot: Mapping[int, Process] | None = None) -> Family:
-        """Bring the family up to date; ``thorough`` also looks for what slipped out of the tree (Linux).
+        """Bring the family up to date; ``thorough`` also finds processes that slipped out of the tree (Linux).
 
         Args:
-            snapshot: the processes that may belong to it; None: all of the machine.
+            snapshot: the processes that may belong to it; None: all on this machine.
         """
         heirs = family.linux_heirs(self.run.run_lock, mark_of(self.run)) if thorough else ()
         snapshot = self._machine.table.snapshot() if snapshot is None else snapshot
@@ -196,7 +196,7 @@ class Attempt:
         return self.family
 
     def refresh_when_due(self) -> bool:
-        """Refresh the family if it is time to; True if it was refreshed."""
+        """Refresh the family if it is time; True if it was refreshed."""
         now = self._machine.clock.monotonic()
         if now < self._next_refresh:
             return False
@@ -211,11 +211,11 @@ class Attempt:
         return True
 
     def stop(self, rule: StopRule, *, force: bool, asked_seconds_ago: float | None = None) -> None:
-        """Begin the stop sequence, or speed up the one that runs: there is never a second.
+        """Begin the stop sequence, or with ``force`` speed up the one in progress: there is never a second.
 
         Args:
-            asked_seconds_ago: when an earlier supervisor asked the trainer to end. It is not asked again: many programs
-                save at the first signal and drop everything at the second.
+            asked_seconds_ago: how long ago an earlier supervisor asked the trainer to end. It is not asked again: many
+                programs save at the first signal and drop everything at the second.
         """
         now = self._machine.clock.monotonic()
         self.refresh(thorough=True)
@@ -233,13 +233,13 @@ class Attempt:
         self._carry_out(moves)
 
     def is_stopped(self) -> bool:
-        """Whether a signal has stopped the trainer, whoever sent it."""
+        """True if a signal, whoever sent it, has suspended the trainer."""
         leader = self.family.leader
         found = self._machine.table.find(leader.pid) if leader is not None and self.ending is None else None
         return found is not None and leader is not None and found.start == leader.start and found.state == "T"
 
     def advance_stop(self, is_saving: Callable[[], bool]) -> StopStep | None:
-        """Look what is left and use more force when it is time; returns the new step if it changed, else None."""
+        """Check what is left and use more force when it is time; returns the new step if it changed, else None."""
         if self.stop_sequence is None or self.stop_sequence.over:
             return None
         leader = self.leader_is_alive()
@@ -255,7 +255,7 @@ class Attempt:
         return self.stop_sequence.step if self.stop_sequence.step is not before else None
 
     def pause(self) -> None:
-        """Stop every process of the tree where it is; its memory stays taken."""
+        """Suspend every process of the tree; it keeps its memory."""
         self.refresh()
         self._to_all(signal.SIGSTOP)
         self.paused = True
@@ -281,10 +281,10 @@ class Attempt:
                 self._ask(stop_sequence.asking_signal(self.stop_sequence.rule))
 
     def _ask(self, number: int) -> None:
-        """Ask the main process group, which passes it on (torchrun does). If the leader is gone, ask each process.
+        """Signal the main process group, whose leader may pass it on (torchrun does); without a leader, each process.
 
-        A process that reports ends its own children. A data loader's worker would die of the signal, and the training
-        with it before the end of the step at which it saves.
+        Children of a process that writes heartbeats are left for it to end. A data loader's worker would die of the
+        signal, and the training with it, before the end of the step at which it saves.
         """
         if self.everywhere is not None and self.everywhere(number):
             return
@@ -310,7 +310,7 @@ class Attempt:
         return [one for one in self.family.members if one.pid in pids]
 
     def _ask_left_behind(self, *, leader: bool) -> None:
-        """Ask those that were spared, once nobody is left who would end them."""
+        """Ask the spared processes to end once the process that was to end them is gone."""
         living = {*self.family.others, *((self.family.leader,) if leader and self.family.leader else ())}
         left = [one for one, reporter in self._spared.items() if reporter not in living]
         for one in left:
@@ -328,6 +328,6 @@ class Attempt:
         return group is not None and self._machine.signaller.send_group(group, self.family.members, number)
 
     def _reachable_group(self) -> int | None:
-        """The trainer's group while the trainer exists, even as a zombie; then None: the number may be another's."""
+        """Return the trainer's group while it exists, even as a zombie; then None: the number may be reused."""
         leader = self.family.leader
         return leader.pid if leader is not None and self.ending is None else None

@@ -1,4 +1,4 @@
-"""The newest complete checkpoint of a run, recognised without torch and not by its name alone."""
+"""Find the newest complete checkpoint of a run, without torch and not by its name alone."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .machine import Clock
 from .witnesses import newest_beat
 
 SETTLE_SECONDS = 2.0
-"""A file written this recently is looked at twice."""
+"""A file modified this recently is checked twice."""
 _TEMPORARY = re.compile(r"^\.|~$|[._-](?:tmp|temp|part|partial|incomplete|writing)(?:[._-]|$)|^tmp", re.IGNORECASE)
 _ZIP_END_SEARCH_BYTES = 22 + 65535
-"""The end record has 22 bytes and may be followed by a comment of at most 65535 (PKWARE appnote 4.3.16)."""
+"""A zip's end record has 22 bytes and may be followed by up to 65535 bytes of comment (PKWARE appnote 4.3.16)."""
 SAVING_POLL_SECONDS = 0.5
 QUIET_SECONDS = 5.0
-"""A writer that pauses for this long is assumed to be done."""
+"""A writer that pauses this long is assumed to be done."""
 
 
 class Found(NamedTuple):
-    """One checkpoint; a folder counts as one, with its newest file's time and the sum of its sizes."""
+    """One checkpoint; a folder is one too, with the time of its newest file and the total size."""
 
     path: Path
     size_bytes: int
@@ -41,10 +41,10 @@ class Found(NamedTuple):
 
 
 def candidates(template: LaunchTemplate, run: RunDir) -> tuple[list[Found], bool]:
-    """What the template's pattern finds, without temporary names, newest first; and whether other runs may save there.
+    """Return what the template's pattern finds, newest first, and whether other runs may save there too.
 
-    The pattern is looked up in the run directory; if nothing is there, in the program's working folder; if nothing is
-    there either, the checkpoints that the training itself reported count, the newest report first.
+    The pattern is tried in the run directory, then in the program's working folder; if nothing is found in either, the
+    checkpoints that the training itself reported count, the newest report first. Temporary names are left out.
     """
     pattern, cwd = template.checkpoints, Path(template.cwd)
     found = _measured(matching(run.path, pattern)) if pattern else []
@@ -59,32 +59,32 @@ def _measured(paths: Iterable[Path]) -> list[Found]:
 
 
 class Choice(NamedTuple):
-    """A checkpoint to resume from; None: there is none."""
+    """The checkpoint to resume from; None if there is none."""
 
     found: Found | None = None
     not_finite: Sequence[Path] = ()
-    """Newer ones that were passed over, since they hold NaN: the newest first."""
+    """Newer ones that were passed over because they hold NaN, the newest first."""
 
 
 def choose(found: Iterable[Found], *, best: bool, sleep: Callable[[float], None], now: float) -> Choice:
-    """The newest complete and finite one; with ``best`` only files named so."""
+    """Choose the newest complete and finite one; with ``best``, only of those named as the best."""
     wanted = {item.path: item for item in found if item.best or not best}
     path, passed = newest_finite(path for path, item in wanted.items() if is_complete(item, sleep=sleep, now=now))
     return Choice(wanted[path] if path is not None else None, passed)
 
 
 class Picked(NamedTuple):
-    """What an attempt is to resume from."""
+    """The checkpoint that an attempt is to resume from."""
 
     path: str | None = None
     note: str = ""
-    """What must be said about it, about files next to it, or why there is none."""
+    """A remark about it or about files next to it, or why there is none."""
     not_finite: tuple[str, ...] = ()
-    """Newer ones that were passed over, since they hold NaN."""
+    """Newer ones that were passed over because they hold NaN."""
 
     @property
     def not_finite_words(self) -> str:
-        """Empty where none was passed over."""
+        """``a.pt and 2 others hold NaN``; empty if none was passed over."""
         if not self.not_finite:
             return ""
         newest, count = Path(self.not_finite[0]).name, len(self.not_finite)
@@ -93,7 +93,7 @@ class Picked(NamedTuple):
 
 
 def pick(run: RunDir, template: LaunchTemplate, clock: Clock, *, best: bool = False) -> Picked:
-    """The newest complete and finite checkpoint of a run."""
+    """Pick the newest complete and finite checkpoint of a run."""
     found = split_by_owner(run, template)
     chosen, passed = choose(found.own, best=best, sleep=clock.sleep, now=clock.wall())
     picked = Picked(str(chosen.path) if chosen else None, not_finite=tuple(map(str, passed)))
@@ -109,13 +109,13 @@ def pick(run: RunDir, template: LaunchTemplate, clock: Clock, *, best: bool = Fa
 
 
 def _torn(found: Sequence[Found]) -> str:
-    """The newest of those of which none is complete, and how many others there are."""
+    """Return a remark on checkpoints of which none is complete: the newest, and how many others there are."""
     others = f" and {len(found) - 1} other{'' if len(found) == 2 else 's'}" if len(found) > 1 else ""
     return f" ({found[0].path.name}{others} {'is' if len(found) == 1 else 'are'} incomplete)" if found else ""
 
 
 def measure(path: Path) -> Found | None:
-    """Size and time of a checkpoint file or folder; None for temporary names and what is gone."""
+    """Return size and time of a checkpoint file or folder; None if it has a temporary name or is gone."""
     if is_temporary(path.name):
         return None
     try:
@@ -131,12 +131,12 @@ def measure(path: Path) -> Found | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether it is a name that writers use before the rename."""
+    """True for a name that writers use until they rename the finished file."""
     return _TEMPORARY.search(name) is not None
 
 
 def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> bool:
-    """Whether it is complete as far as can be told: not empty, no longer growing, its format's end mark present."""
+    """True if a checkpoint seems complete: not empty, no longer growing, and with its format's end mark."""
     if item.size_bytes == 0:
         return False
     if abs(now - item.time) < SETTLE_SECONDS:
@@ -150,7 +150,7 @@ def is_complete(item: Found, *, sleep: Callable[[float], None], now: float) -> b
 
 
 def activity(template: LaunchTemplate, run: RunDir) -> tuple[int, float, int]:
-    """Figures that change while a checkpoint is written (temporary names included): count, newest time, bytes."""
+    """Return numbers that change while a checkpoint is written, temporary files included: count, newest time, bytes."""
     if not template.checkpoints:
         return (0, 0.0, 0)
     pattern = str(Path(template.checkpoints).parent / "*")
@@ -175,7 +175,7 @@ def _is_whole(path: Path) -> bool:
 
 
 def _safetensors_is_whole(head: bytes, read: Callable[[int], bytes], size: int) -> bool:
-    """The header (8 bytes of length, then JSON) says where the last tensor ends."""
+    """True if the file reaches the end of the last tensor, by its header (8 bytes of length, then JSON)."""
     length = int.from_bytes(head, "little")
     if len(head) < 8 or length > size - 8:
         return False
@@ -188,16 +188,16 @@ def _safetensors_is_whole(head: bytes, read: Callable[[int], bytes], size: int) 
 
 
 class ByOwner(NamedTuple):
-    """The files that a run's pattern finds, newest first."""
+    """The files that a run's pattern finds, by owner, newest first."""
 
     own: list[Found]
     passed_over: list[tuple[Found, str | None]]
-    """Files of other runs, or of no known run."""
+    """Files of other runs, or of no known run (None)."""
     doubtful: Mapping[Path, str]
-    """This run's own files that another run, saving into the folder at the same time, may have written instead."""
+    """Files counted as this run's that another run, saving into the folder at the same time, may have written."""
 
     def remark(self, chosen: Found | None, *, best: bool = False) -> str:
-        """What must be said about other runs' files if ``chosen`` is taken; usually empty."""
+        """Return a remark on other runs' files if ``chosen`` is taken; usually empty."""
         if chosen is not None and chosen.path in self.doubtful:
             return f"run {self.doubtful[chosen.path]} saved there at the same time and may have written it"
         kind = ((item, name) for item, name in self.passed_over if item.best or not best)
@@ -209,12 +209,12 @@ class ByOwner(NamedTuple):
 
 
 def saved_since(run: RunDir, template: LaunchTemplate, moment: float | None) -> bool:
-    """Whether the run has a checkpoint of its own from after ``moment``, Unix seconds."""
+    """True if the run has a checkpoint of its own from after ``moment``, Unix seconds."""
     return moment is not None and any(item.time >= moment for item in split_by_owner(run, template).own)
 
 
 def split_by_owner(run: RunDir, template: LaunchTemplate) -> ByOwner:
-    """The checkpoints of a run, and those of other runs that its pattern finds as well."""
+    """Tell a run's own checkpoints from those of other runs that its pattern finds too."""
     found, shared = candidates(template, run)
     if not shared:
         return ByOwner(found, [], {})
@@ -228,15 +228,15 @@ def split_by_owner(run: RunDir, template: LaunchTemplate) -> ByOwner:
 
 
 class SavingWatch:
-    """Whether a checkpoint is being written right now: because the trainer says so, or because files there change."""
+    """Tells whether a checkpoint is being written right now: the trainer says so, or files there change."""
 
     def __init__(self, run: RunDir, spec: Spec, template: LaunchTemplate, attempt: int, clock: Clock) -> None:
         self._run, self._spec, self._template, self._attempt = run, spec, template, attempt
         self._clock = clock
         self._figure = activity(template, run)
         age = clock.wall() - self._figure[1]
-        # Without this first look, a file written seconds ago counts as growing: a supervisor that takes over in
-        # the middle of a stop must not kill a writer whose grace period is over.
+        # Even at this first look, a file written seconds ago counts as growing: a supervisor that takes over in the
+        # middle of a stop must not kill a writer whose grace period is over.
         self._changed_at = clock.monotonic() - age if 0.0 <= age < QUIET_SECONDS else None
         self._poll_at = 0.0
         self._by_word = False

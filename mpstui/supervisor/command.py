@@ -1,4 +1,4 @@
-"""The complete command of an attempt that is wanted: its device, checkpoint and GPUs filled in, or a refusal."""
+"""Build the complete command of an attempt, with device, checkpoint and GPUs filled in, or say why it is impossible."""
 
 from __future__ import annotations
 
@@ -31,47 +31,47 @@ _LONGEST_FIRST_LINE = 256
 
 
 class Plan(NamedTuple):
-    """An attempt that is wanted."""
+    """An attempt to be started."""
 
     number: int
     reason: str
     by: str | None = None
     device: str | None = None
     source: str | None = None
-    """latest, best, scratch or a path; None: the first start, from whatever the command says."""
+    """latest, best, scratch or a path; None for the first start, from wherever the command says."""
     template: Mapping[str, Any] | None = None
-    """A launch template that replaces the run's from here on."""
+    """A launch template that replaces the run's from now on."""
     request: Request | None = None
     automatic: bool = False
     queued: bool = False
-    """Nothing of this run ever ran: its dependencies have to be met first."""
+    """The run has never run: its dependencies have to be met first."""
     rehearsal: Rehearsal | None = None
 
 
 class CannotCompose(Exception):
-    """The template does not say how to build this command; the text says what is missing."""
+    """The command cannot be built from the template; the text says what is missing."""
 
 
 class Command(NamedTuple):
-    """One attempt's command line, complete."""
+    """One attempt's complete command."""
 
     argv: tuple[str, ...]
     cwd: str
     device: str
     env: Mapping[str, str]
-    """What is added to the supervisor's own environment."""
+    """Variables added to the supervisor's own environment."""
     checkpoint: str | None = None
     unset: tuple[str, ...] = ()
-    """What is removed from it."""
+    """Variables removed from it."""
     gpus: tuple[str, ...] = ()
     """The CUDA devices reserved for this run."""
     totals: Totals = Totals()
     not_finite: tuple[str, ...] = ()
-    """Newer checkpoints that were passed over, since they hold NaN."""
+    """Newer checkpoints that were passed over because they hold NaN."""
 
 
 def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchTemplate:
-    """The template in force: the plan's, else the one of an earlier restart, else the spec's.
+    """Return the template in force: the plan's, else that of an earlier restart, else the spec's.
 
     Raises:
         CannotCompose: the plan's template cannot be read.
@@ -88,7 +88,7 @@ def template_of(spec: Spec, status: Status, plan: Plan | None = None) -> LaunchT
 def prepare(
     run: RunDir, spec: Spec, status: Status, plan: Plan, machine: Machine, gpus: Sequence[str] = ()
 ) -> tuple[Command, str]:
-    """The complete command of a plan, and a note when it differs from what was asked for.
+    """Return the complete command of a plan, and a note if it differs from what was asked for.
 
     Args:
         gpus: the devices reserved for this run.
@@ -117,7 +117,7 @@ def prepare(
 
 
 def last_real_attempt(run: RunDir, number: int) -> int:
-    """The newest attempt up to ``number`` that was not a rehearsal; 0: there is none."""
+    """Return the newest attempt up to ``number`` that was not a rehearsal; 0 if there is none."""
     while number > 0:
         found = storage.read_or_none(LaunchRecord, run.attempt(number).launch)
         if found is None or found.rehearsal is None:
@@ -127,7 +127,7 @@ def last_real_attempt(run: RunDir, number: int) -> int:
 
 
 def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
-    """The command with only its own GPUs visible; a variable that was edited at a restart takes precedence."""
+    """Make only the run's own GPUs visible to the command, unless the variable was edited at a restart."""
     rule, asked = spec.gpus, spec.launch.variants.get(command.device)
     named = command.env.get(GPU_VARIABLE)
     edited = named is not None and (asked is None or asked.env.get(GPU_VARIABLE) != named)
@@ -138,7 +138,10 @@ def _on_gpus(command: Command, spec: Spec, gpus: Sequence[str]) -> Command:
 
 
 def _handed_over(run: RunDir, spec: Spec, template: LaunchTemplate, machine: Machine) -> str | None:
-    """``{after.checkpoint}``: the newest complete checkpoint of the first run this one waits for; empty without one."""
+    """Return ``{after.checkpoint}``: the newest complete checkpoint of the first run this one waited for.
+
+    None if nothing asks for it or it waited for no run.
+    """
     words = [word for variant in template.variants.values() for word in (*variant.argv, *variant.env.values())]
     if not any(AFTER_CHECKPOINT in word for word in words):
         return None
@@ -184,16 +187,16 @@ def compose(
     handed_over: str | None = None,
     place: Path | None = None,
 ) -> Command:
-    """The command of one attempt.
+    """Build the command of one attempt.
 
     Args:
         device: a device other than the one asked for at launch.
         checkpoint: what to resume from.
         handed_over: the value of :data:`AFTER_CHECKPOINT`: the newest checkpoint of the run this one waited for.
-        place: the folder that the program uses as its run directory, if it is another one.
+        place: the folder that the program uses as its run directory, if not the run's own.
 
     Raises:
-        CannotCompose: no variant for the device, no way to resume, or nothing that a system could start.
+        CannotCompose: no variant for the device, no way to resume, or no system could start it.
     """
     wanted = device or template.device
     variant = template.variants.get(wanted)
@@ -222,7 +225,7 @@ def compose(
 
 
 def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -> None:
-    """Refuse what exec(2) would refuse, while the present attempt still runs."""
+    """Refuse what exec(2) would refuse, while the current attempt still runs."""
     if not words:
         raise CannotCompose("no system can start an empty command")
     for text in (*words, cwd, *env.keys(), *env.values()):
@@ -236,10 +239,10 @@ def _require_startable(words: Sequence[str], env: Mapping[str, str], cwd: str) -
 
 
 def require_there(command: Command) -> None:
-    """Refuse what could not be started now: folder, program, and the interpreter after a script's ``#!`` must exist.
+    """Check that the folder, the program and the interpreter after a script's ``#!`` exist.
 
     Raises:
-        CannotCompose: one of them is not, or cannot be run.
+        CannotCompose: one of them does not, or cannot be run.
     """
     if not os.path.isdir(command.cwd):  # noqa: PTH112
         raise CannotCompose(f"there is no folder {command.cwd}")
@@ -257,7 +260,7 @@ def require_there(command: Command) -> None:
 
 
 def environment_of(command: Command) -> dict[str, str]:
-    """The whole environment of the command's process."""
+    """Return the whole environment of the command's process."""
     return {**{name: value for name, value in os.environ.items() if name not in command.unset}, **command.env}
 
 

@@ -1,6 +1,6 @@
-"""How an attempt ended and why, pieced together from everything that was seen; and whether it restarts by itself.
+"""How an attempt ended and why, pieced together from everything that was seen, and whether to restart it.
 
-The restart rule is off by default, and never loops.
+Automatic restarts are off by default, and never loop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .journal import complain_of
 from .witnesses import newest_beat, read_tail
 
 LONGEST_LINE = 4096
-"""Characters of a line that are searched: a pattern must not spend minutes on a progress bar of a megabyte."""
+"""Characters of a line to search: a pattern must not spend minutes on a progress bar of a megabyte."""
 
 
 def conclude(
@@ -34,12 +34,12 @@ def conclude(
     survivors: Sequence[int],
     evidence: dict[str, str],
 ) -> ExitRecord:
-    """Build the record. Only failures have a cause: whoever asked for an end got what they asked for."""
+    """Build the exit record. Only failures have a cause: an end that was asked for needs none."""
     cause: str | None = None
     notes: dict[str, str] = {}
     try:
         cause, notes = _explained(run, spec, attempt, ending, asked, started)
-    except Exception as error:  # noqa: BLE001  how it ended is known now and never again; why, the log still tells
+    except Exception as error:  # noqa: BLE001  how it ended is known only now; why, the log will still tell
         complain_of(error)
     return ExitRecord(
         attempt=attempt,
@@ -60,7 +60,7 @@ def conclude(
 def _explained(
     run: RunDir, spec: Spec, attempt: int, ending: Ending, asked: Request | None, started: float | None
 ) -> tuple[str | None, dict[str, str]]:
-    """The cause, if a rule names one; and what the record has no field for: a foreign signal, an early end."""
+    """Return the cause, if a rule names one, and notes the record has no field for: a foreign signal, an early end."""
     cause: str | None = None
     notes: dict[str, str] = {}
     beat = newest_beat(run, spec, attempt, started)
@@ -84,7 +84,7 @@ def _explained(
 
 
 def sentence(record: ExitRecord) -> str:
-    """How an attempt ended, in a few words, for events and answers."""
+    """Say in a few words how an attempt ended, for events and answers."""
     if record.spawn_error:
         return f"could not be started: {record.spawn_error}"
     if record.unknown:
@@ -99,9 +99,9 @@ def sentence(record: ExitRecord) -> str:
 
 
 def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple[str, str] | None:
-    """``(rule id, evidence)`` of the first rule that fits, or None.
+    """Return ``(rule id, evidence)`` of the first rule that matches, or None.
 
-    What the program itself wrote says more than how it ended: patterns are tried first, then signals, then codes.
+    A program's own output says more than how it ended: patterns are tried first, then signals, then exit codes.
     """
     lines = [line[-LONGEST_LINE:] for line in re.split(r"[\r\n]+", output) if line]
     for rule in rules:
@@ -118,28 +118,28 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
 
 
 def _last_line(patterns: Sequence[str], lines: Sequence[str]) -> str | None:
-    """The last line in which one of the patterns is found."""
+    """Return the last line in which one of the patterns is found."""
     readable = []
     for pattern in patterns:
-        with contextlib.suppress(re.error):  # an unreadable rule names no cause, and must not cost the record
+        with contextlib.suppress(re.error):  # an invalid pattern names no cause, and must not cost the record
             readable.append(re.compile(pattern))
     return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in readable)), None)
 
 
 class Crash(NamedTuple):
-    """The facts by which the restart rule decides."""
+    """The facts on which the restart rule decides."""
 
     exit: ExitRecord
     step: int | None
-    """The global step that was reached; None: none was ever reported."""
+    """The global step it reached; None if none was ever reported."""
     saved: bool = False
-    """A checkpoint was written during this attempt: progress, where no steps are reported."""
+    """A checkpoint was written during this attempt, which is progress even if no steps are reported."""
     counted_anew: bool = False
-    """It resumed from a checkpoint but counted its steps from 0: they cannot be compared with other attempts' steps."""
+    """It resumed from a checkpoint but counted steps from 0: they cannot be compared with other attempts' steps."""
 
 
 class Decision(NamedTuple):
-    """What happens next, and a sentence that says why."""
+    """What happens next, and a sentence saying why."""
 
     again: bool
     reason: str
@@ -147,7 +147,7 @@ class Decision(NamedTuple):
 
 
 def decide(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any]], now: float) -> Decision | None:
-    """Apply the rule; None if there is nothing to decide (it did not fail, or restarts were never wanted).
+    """Apply the rule; None if there is nothing to decide (it did not fail, or restarts are off).
 
     Args:
         history: ``Status.restarts``.
@@ -177,7 +177,7 @@ def _refusal(rule: RestartRule, crash: Crash, history: Sequence[Mapping[str, Any
         return "it ended before its first step"
     if len(_recent(history, now)) >= rule.most_per_hour:
         return f"{rule.most_per_hour} restarts in the last hour are enough"
-    # The progress gate: a crash that got no further than the one before will happen again.
+    # Require progress: a crash that got no further than the one before will happen again.
     steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
     if crash.step is None or crash.counted_anew or not steps or crash.step > steps[-1]:
         return None

@@ -1,8 +1,8 @@
 """Disk space: warn when it is low, pause the trainer before the disk is full, keep ``output.log`` within its limit.
 
 A Python program that cannot write a line of output dies of it (``OSError: [Errno 28]``), checkpoint and all. Paused by
-SIGSTOP it loses nothing but time, and is resumed when there is space again. The log's oldest blocks are freed, so that
-every offset stays valid: rotating the log would move what readers follow, and no trainer reopens its file.
+SIGSTOP it loses only time, and it is resumed when there is space again. Of the log, the oldest blocks are freed, which
+keeps every offset valid: rotation would move what readers follow, and no trainer reopens its file.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ POLL_SECONDS = 1.0
 LOW_BYTES = 1 << 30
 PAUSE_BYTES = 64 << 20
 RESUME_BYTES = 256 << 20
-"""Resume threshold, above the pause threshold so that a resumed trainer's writes do not pause it again at once."""
+"""Well above the pause threshold, so that a resumed trainer's writes do not pause it again at once."""
 HELD_FOR_DISK = "disk"
 LOG_LIMIT_SECONDS = 5.0
 HEAD_BYTES = 64 * 1024
-"""The beginning is kept: it says what was started and with which settings."""
+"""The beginning of the log is kept: it says what was started and with which settings."""
 SLACK = 0.25
-"""Share of the limit that is freed in addition, so that it is not done again at every poll."""
+"""Share of the limit to free in addition, so that not every poll has to trim."""
 _KEEP_SIZE, _PUNCH_HOLE = 0x01, 0x02
 """FALLOC_FL_KEEP_SIZE and FALLOC_FL_PUNCH_HOLE, fallocate(2)."""
 _F_PUNCHHOLE = 99
@@ -51,7 +51,7 @@ class Sign(Enum):
 
 
 def free_bytes(folder: Path) -> int | None:
-    """What this user may still write; None where the file system does not say."""
+    """Return how many bytes this user may still write; None if the file system does not say."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -67,12 +67,12 @@ class DiskWatch:
         self._poll_at = 0.0
         self._low = False
         self._may_fill: bool | None = None
-        """Whether falling below the limit would be news; None before the first poll."""
+        """True if falling below the limit would be news; None before the first poll."""
         self.free = 0
-        """As of the last poll."""
+        """Bytes free at the last poll."""
 
     def poll(self) -> Sign | None:
-        """What changed; None most of the time."""
+        """Return what changed; None most of the time."""
         now = self._clock.monotonic()
         if now < self._poll_at:
             return None
@@ -92,12 +92,12 @@ class DiskWatch:
 
 
 def watch_disk_space(supervision: Supervision, attempt: Attempt, disk: DiskWatch) -> None:
-    """Warn of a low disk, pause the attempt on a full one, resume it when there is space again."""
+    """Warn when the disk is nearly full, pause the attempt when it is full, resume it when there is space again."""
     sign = disk.poll()
     if sign is None or attempt.ending is not None or attempt.stop_sequence is not None:
         return
     if sign is Sign.RECOVERED:
-        # A run the user paused stays paused; one the user resumed is paused again only after space has recovered once.
+        # A run the user paused stays paused; one the user resumed is paused again only once space has recovered.
         if attempt.paused and supervision.journal.status.held_for == HELD_FOR_DISK:
             attempt.resume()
             supervision.journal.update(paused=False, held_for=None, message=None)
@@ -115,7 +115,7 @@ def watch_disk_space(supervision: Supervision, attempt: Attempt, disk: DiskWatch
 
 
 def lacking_disk_space(supervision: Supervision) -> str | None:
-    """Why nothing should start automatically now: the profile's ``min_free_disk``; None when there is enough space."""
+    """Return why nothing should start automatically (``min_free_disk`` of the profile); None if all is well."""
     free, least = free_bytes(supervision.run.path), supervision.spec.min_free_bytes
     if free is None or free >= least:
         return None
@@ -127,7 +127,7 @@ def _mebibytes(count: int) -> str:
 
 
 class LogLimit:
-    """Keeps the output within its limit; says once when it cannot."""
+    """Keeps the output log within its limit; says so once if it cannot."""
 
     def __init__(self, run: RunDir, spec: Spec, clock: Clock) -> None:
         self._run, self._limit, self._clock = run, spec.max_log_bytes, clock
@@ -135,7 +135,7 @@ class LogLimit:
         self._impossible = False
 
     def keep(self, journal: Journal, attempt: int) -> None:
-        """Trim the log when it is too long; called every tick, looks every five seconds."""
+        """Trim the log if it is too long; called every tick, checks every five seconds."""
         now = self._clock.monotonic()
         if now < self._next or self._impossible:
             return
@@ -156,14 +156,14 @@ class LogLimit:
 
 
 class Hole(NamedTuple):
-    """Bytes ``start`` to ``end`` that are to be given back."""
+    """Bytes ``start`` to ``end`` of a file, to be freed."""
 
     start: int
     end: int
 
 
 def plan_hole(size: int, allocated: int, limit: int, block: int) -> Hole | None:
-    """What to free of a file of ``size`` bytes, ``allocated`` of them on disk; None if it is within ``limit``."""
+    """Return what to free in a file of ``size`` bytes, ``allocated`` of them on disk; None if within ``limit``."""
     if limit <= 0 or allocated <= limit:
         return None
     keep = max(int(limit * (1 - SLACK)) - HEAD_BYTES, block)
@@ -173,10 +173,10 @@ def plan_hole(size: int, allocated: int, limit: int, block: int) -> Hole | None:
 
 
 def trim(path: Path, limit: int) -> Hole | None:
-    """Free the oldest part of a file that grew past ``limit`` bytes; None when there is nothing to do.
+    """Free the oldest part of a file that grew past ``limit`` bytes; None if there is nothing to do.
 
     Raises:
-        OSError: this file system cannot (EOPNOTSUPP), or the file is not ours; nothing was cut.
+        OSError: the file system cannot do it (EOPNOTSUPP), or the file is not ours; nothing was cut.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -191,10 +191,10 @@ def trim(path: Path, limit: int) -> Hole | None:
 
 
 def punch(descriptor: int, hole: Hole) -> None:
-    """Give a range back; it reads as zeros afterwards.
+    """Free a range of a file; it reads as zeros afterwards.
 
     Raises:
-        OSError: this system or file system cannot.
+        OSError: the system or file system cannot do it.
     """
     length = hole.end - hole.start
     if sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""An attempt ends, by itself or because somebody asked: its record, its survivors, and what comes next."""
+"""The end of an attempt, by itself or on request: its record, its survivors, and what comes next."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .stop_sequence import StopStep
 
 SETTLE_SECONDS = 0.3
-"""Children that end with their parent need milliseconds; what is left after this counts as a survivor."""
+"""Children that end with their parent need milliseconds; those left after this count as survivors."""
 DRAIN_SECONDS = 10.0
-"""DataLoader workers leave 5 s after their parent; what is left after this will stay."""
+"""DataLoader workers leave 5 s after their parent; what is left after this is there to stay."""
 
 
 def begin_stop(supervision: Supervision, request: Request, *, asked_before: float | None = None) -> None:
-    """Carry out a request by the attempt's stop sequence: begin it, or join the one that runs.
+    """Carry out a request through the attempt's stop sequence: begin it, or join the one in progress.
 
     Args:
-        asked_before: Unix seconds at which an earlier supervisor already asked the trainer; it is not asked twice.
+        asked_before: when an earlier supervisor asked the trainer, Unix seconds; it is not asked twice.
     """
     attempt = supervision.attempt
     if attempt is None:
@@ -43,12 +43,12 @@ def begin_stop(supervision: Supervision, request: Request, *, asked_before: floa
     force = request.action == "kill" or (request.action == "stop" and request.options.get("force") is True)
     attempt.stop(rule, force=force, asked_seconds_ago=waited)
     if supervision.journal.status.asked_at is None:
-        # After the signal: being asked twice is better than being killed without having been asked.
+        # Only after the signal: being asked twice is better than being killed without having been asked.
         supervision.journal.update(asked_at=wall)
 
 
 def request_in_progress(supervision: Supervision) -> Request | None:
-    """The request that is being carried out according to the status, by us or by the supervisor before us."""
+    """Return the request in progress according to the status, be it ours or the previous supervisor's."""
     status = supervision.journal.status
     if status.request is None or status.action is None:
         return None
@@ -57,21 +57,21 @@ def request_in_progress(supervision: Supervision) -> Request | None:
 
 
 def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[], None]) -> None:
-    """Look at the attempt: has its trainer ended, is the next step of the stop sequence due, are its children gone?
+    """Check the attempt: has its trainer ended, is the next step of the stop sequence due, are its children gone?
 
     Args:
-        heed_signals: handles the signals we have received. A scheduler sends its signal to all processes of a job: by
-            the time we notice that the trainer ended, ours has arrived, and may be the reason.
+        heed_signals: handles the signals we have received. A scheduler signals all processes of a job: by the time we
+            notice that the trainer has ended, our signal has arrived, and explains why.
     """
     if attempt.ending is None and not attempt.leader_is_alive():
         heed_signals()
         _end(supervision, attempt)
     step = attempt.advance_stop(lambda: supervision.saving is not None and supervision.saving())
     if step is StopStep.GONE:
-        if attempt.ending is None:  # the trainer ended since we looked above: record how
+        if attempt.ending is None:  # the trainer has ended since the check above: record how
             _end(supervision, attempt)
         status: dict[str, Any] = {"tree": [], "survivors": [], "paused": False, "asked_at": None, "message": None}
-        # When an attempt ends to make way for the next, the run must never look finished in between.
+        # If an attempt ends to make way for the next, the run must never look finished in between.
         next_comes = {"restart", REQUEUE}
         restarts = supervision.accepted and all(request.action in next_comes for request in supervision.accepted)
         supervision.end_attempt(**status, **({} if restarts else {"phase": "ended", **NO_REQUEST}))
@@ -82,11 +82,11 @@ def watch(supervision: Supervision, attempt: Attempt, heed_signals: Callable[[],
     elif attempt.ending is None and attempt.refresh_when_due():
         _record_tree(supervision, attempt)
     if attempt.stop_sequence is None and attempt.ending is None:
-        _end_rehearsal(supervision, attempt)  # last: the next look finds it dead and records how it ended
+        _end_rehearsal(supervision, attempt)  # last: the next tick finds it dead and records how it ended
 
 
 def _end(supervision: Supervision, attempt: Attempt) -> None:
-    """The trainer has ended: let its children follow, then reap it and, before anything else, record how it ended."""
+    """Handle the trainer's end: let its children follow, then reap it and, before all else, record how it ended."""
     deadline = supervision.now + SETTLE_SECONDS
     while attempt.refresh().others and supervision.now < deadline:
         supervision.machine.clock.sleep(0.02)
@@ -122,7 +122,7 @@ def _end(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked: Request) -> bool:
-    """Whether the scheduler's signal, which reaches the whole job, ended an attempt before ours could."""
+    """True if the scheduler's signal, which reaches the whole job, ended an attempt before ours could."""
     if asked.action not in (REQUEUE, CANCEL) or asked.options.get("limit"):
         return False
     beat = witnesses.newest_beat(supervision.run, supervision.spec, attempt.number, supervision.journal.status.started)
@@ -130,7 +130,7 @@ def _the_scheduler_reached_it(supervision: Supervision, attempt: Attempt, asked:
 
 
 def remove_pid_file(supervision: Supervision) -> None:
-    """Remove the pid file of the trainer that has ended."""
+    """Remove the ended trainer's pid file."""
     trainer = supervision.journal.status.trainer
     with contextlib.suppress(OSError):
         if trainer is not None:
@@ -138,10 +138,10 @@ def remove_pid_file(supervision: Supervision) -> None:
 
 
 def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None) -> None:
-    """Put the trainer's pid where the profile wants it, in one step or not at all; None removes our own file again.
+    """Write the trainer's pid where the profile wants it, all or nothing; None removes our own file again.
 
     Args:
-        instead_of: the pid of the trainer that ended; a file with another pid is somebody else's.
+        instead_of: the pid of the ended trainer; a file with another pid is somebody else's.
 
     Raises:
         OSError: it cannot be written.
@@ -156,7 +156,7 @@ def write_pid_file(spec: Spec, pid: int | None, *, instead_of: int | None = None
 
 
 def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
-    """End a rehearsal that has done its steps or used up its time, at once: it has nothing to save."""
+    """Kill a rehearsal that has done its steps or used up its time: it has nothing to save."""
     launched, now = supervision.launched, supervision.machine.clock.wall()
     if launched is None or launched.rehearsal is None:
         return
@@ -171,7 +171,7 @@ def _end_rehearsal(supervision: Supervision, attempt: Attempt) -> None:
 
 
 def _memory_kill(supervision: Supervision, attempt: Attempt) -> dict[str, str]:
-    """Evidence of whether the system sent a SIGKILL that was not ours, for lack of memory."""
+    """Return evidence of whether the system, for lack of memory, sent a SIGKILL that was not ours."""
     kills = supervision.memory.new_kills()
     if kills is not None:
         named, killed = ("memory", f"{kills} process(es)") if kills else ("no_memory_kill", "nothing")
@@ -209,7 +209,7 @@ def _decide_what_next(supervision: Supervision, record: ExitRecord) -> None:
 
 
 def _drain(supervision: Supervision, attempt: Attempt) -> None:
-    """After an end nobody asked for: give the children time to leave, then report those that stayed, untouched."""
+    """After an end nobody asked for, give the children time to leave, then report those that stayed; touch none."""
     gone = not attempt.refresh().others and not attempt.lock_is_held()
     if not gone and supervision.now < (supervision.drained_by or 0.0):
         return

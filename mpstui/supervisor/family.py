@@ -1,9 +1,9 @@
 """Which processes belong to an attempt, and signals that reach only those.
 
-The family: the trainer, its descendants, and whoever can be proved to come from it. A link from child to parent is
+The family is the trainer, its descendants, and every process proved to come from it. The link from child to parent is
 lost when the parent dies, so members are remembered by pid and start time as long as they live. On Linux three more
-proofs find processes that slipped away unnoticed: an inherited descriptor of ``run.lock``, the mark in the
-environment, and that orphans become children of the supervisor.
+proofs find processes that slipped away: an inherited descriptor of ``run.lock``, the mark in the environment, and being
+an orphan that has become a child of the supervisor.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ..wire.liveness import Process, ProcessIdentity, ProcessTable, descendants,
 _SUPERVISOR = b"supervisor/__main__.py"
 _PR_SET_CHILD_SUBREAPER = 36
 HELPER = "MPSTUI_HELPER"
-"""In the environment of what a supervisor starts besides the trainer, and so of whatever those start."""
+"""Set in the environment of everything a supervisor starts besides the trainer, and so of their children."""
 _MARKS = (f"{HELPER}=".encode(), b"MPSTUI_RUN_DIR=")
 helpers: set[int] = set()
-"""Pids of what this supervisor has started besides the trainer."""
+"""Pids of the processes that this supervisor has started besides the trainer."""
 
 
 class Family(NamedTuple):
@@ -35,7 +35,7 @@ class Family(NamedTuple):
 
     @property
     def members(self) -> tuple[ProcessIdentity, ...]:
-        """Everybody, the leader first."""
+        """All members, the leader first."""
         return (self.leader, *self.others) if self.leader else self.others
 
 
@@ -45,10 +45,10 @@ def grow(
     heirs: Iterable[int] = (),
     supervises: Callable[[int], bool] = lambda pid: False,
 ) -> Family:
-    """The family as of ``snapshot``: the dead left out, descendants, session mates and heirs taken in.
+    """Return the family as of ``snapshot``, without the dead, with new descendants, session mates and heirs.
 
-    A pid whose start time differs is a stranger and is never included by its number. Neither is the supervisor of a
-    run that was launched from inside this one, nor its children: until it holds its run it is a child of the launcher.
+    A pid with a different start time is a stranger and is never included by its number. Neither is the supervisor of a
+    run launched from inside this one, nor its children: until it has taken over its run, it is the launcher's child.
     """
     known = [member for member in family.members if _is_there(member, snapshot)]
     roots = {member.pid for member in known} | _session_mates(family.leader, known, snapshot)
@@ -70,7 +70,7 @@ def _is_there(member: ProcessIdentity, snapshot: Mapping[int, Process]) -> bool:
 def _session_mates(
     leader: ProcessIdentity | None, known: Iterable[ProcessIdentity], snapshot: Mapping[int, Process]
 ) -> set[int]:
-    """Members of the trainer's session, provided a known member proves that it is still the same session."""
+    """Return the pids in the trainer's session, provided a known member proves that it is still the same session."""
     if leader is None or not any(snapshot[member.pid].session == leader.pid for member in known):
         return set()
     return {process.pid for process in snapshot.values() if process.session == leader.pid and process.pid > 1}
@@ -79,7 +79,7 @@ def _session_mates(
 def children_of(
     parents: Collection[ProcessIdentity], family: Family, snapshot: Mapping[int, Process]
 ) -> dict[ProcessIdentity, ProcessIdentity]:
-    """The members below ``parents``, each with the one that it is below; a parent is nobody's child here."""
+    """Map the members that descend from ``parents`` to their parent; the parents themselves are left out."""
     found: dict[ProcessIdentity, ProcessIdentity] = {}
     pids, members = {one.pid for one in parents}, set(family.members)
     for parent in parents:
@@ -89,7 +89,7 @@ def children_of(
 
 
 def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
-    """The family with its leader identified: the one session leader whose parent is no member.
+    """Return the family with its leader identified: the one session leader whose parent is not a member.
 
     For a trainer whose identity could not be recorded; unless there is exactly one candidate, nothing is guessed.
     """
@@ -102,7 +102,7 @@ def infer_leader(family: Family, snapshot: Mapping[int, Process]) -> Family:
 
 
 def linux_supervises(pid: int) -> bool:
-    """Whether a process is a run's supervisor; False where there is no ``/proc``."""
+    """True if a process is a run's supervisor; False if there is no ``/proc``."""
     try:
         return _SUPERVISOR in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -110,12 +110,12 @@ def linux_supervises(pid: int) -> bool:
 
 
 def show_run(run: Path, instead_of: str) -> None:
-    """Make ``ps`` show ``run`` as the last word of this process, after slashes that mean nothing in a path (Linux).
+    """Make ``ps`` show ``run`` as the last word of this process, padded with slashes, which a path ignores (Linux).
 
-    A forked process shows the command line of the process it came from. If it cannot be changed, it stays.
+    A forked process shows its parent's command line; if that cannot be changed, it stays.
 
     Args:
-        instead_of: the word from which on the command line is replaced.
+        instead_of: the command line is replaced from this word on.
     """
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
@@ -131,10 +131,10 @@ def show_run(run: Path, instead_of: str) -> None:
 
 
 def linux_heirs(run_lock: Path, mark: bytes) -> set[int]:
-    """Pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
+    """Return pids that inherited a descriptor of ``run_lock`` or carry ``mark`` (``NAME=value``) in their environment.
 
-    Sees only this user's processes; returns nothing where there is no ``/proc``. Costs about 30 microseconds per
-    process, so it is asked when an attempt ends, not while it runs.
+    Sees only this user's processes; returns none if there is no ``/proc``. Takes about 30 microseconds per process, so
+    it is called when an attempt ends, not while it runs.
     """
     if not sys.platform.startswith("linux"):
         return set()
@@ -143,11 +143,11 @@ def linux_heirs(run_lock: Path, mark: bytes) -> set[int]:
 
 
 def adopt_orphans() -> bool:
-    """Make orphans among our descendants our children instead of init's (Linux); True when it worked."""
+    """Have orphans among our descendants become our children instead of init's (Linux); True if it worked."""
     if not sys.platform.startswith("linux"):
         return False
     try:
-        import ctypes  # missing in some Pythons; a supervisor can do without
+        import ctypes  # missing in some Pythons; a supervisor can do without it
 
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (ImportError, OSError, AttributeError):
@@ -155,10 +155,10 @@ def adopt_orphans() -> bool:
 
 
 def orphans(snapshot: Mapping[int, Process], trainer: int | None, mark: bytes) -> set[int]:
-    """Pids that became children of this process when their parents died; those that have ended are collected.
+    """Return pids that became children of this process when their parents died; those that have ended are reaped.
 
     Args:
-        trainer: our own child, which somebody else collects.
+        trainer: our own child, which is reaped elsewhere.
         mark: see :func:`.rundir.mark_of`. A process with another run's mark belongs to that run, whose supervisor died.
     """
     mine = [
@@ -193,11 +193,11 @@ class Signaller(Protocol):
     """Where signals go; tests hand in their own."""
 
     def send(self, target: ProcessIdentity, number: int) -> bool:
-        """Signal one process if it is still that one; True when it was sent."""
+        """Signal exactly this process, never a later one of the same pid; True if it was sent."""
         ...
 
     def send_group(self, group: int, proof: Iterable[ProcessIdentity], number: int) -> bool:
-        """Signal a process group if one of ``proof`` is still a member of it; True when it was sent."""
+        """Signal a process group if one of ``proof`` is still in it; True if it was sent."""
         ...
 
 
@@ -235,7 +235,7 @@ class SystemSignaller:
         except ProcessLookupError:
             return False
         except OSError:
-            return self._is(target) and _kill(target.pid, number)  # kernel before 5.3, or forbidden by a sandbox
+            return self._is(target) and _kill(target.pid, number)  # a kernel before 5.3, or a sandbox forbids it
         try:
             if not self._is(target):
                 return False

@@ -1,7 +1,7 @@
 """The supervisor as the first process of a scheduler's job: its id, the scheduler's signals, and resuming later.
 
-A job is ended for its time limit or to make room for others. Both are announced by a signal; the training saves, and
-the job goes back into the queue. Its next supervisor, on whatever node, begins the next attempt from there.
+A job is ended at its time limit or to make room for others. Both are announced by a signal; the training saves, and the
+job goes back into the queue. Its next supervisor, on whichever node, begins the next attempt from there.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from .state import NO_FILE, NO_REQUEST, Supervision
 from .witnesses import Witnesses, read_exit
 
 ASK_SECONDS = 20.0
-"""How long to wait for a scheduler's command: its controller may be away for minutes."""
+"""How long to wait for a scheduler's command: its controller may be unreachable for minutes."""
 NAMED_SECONDS = 15.0
-"""How long to wait until whoever submitted the job has recorded its id."""
+"""How long to wait for the submitter to record the job's id."""
 
 
 class Meaning(Enum):
@@ -48,7 +48,7 @@ class Meaning(Enum):
 
     UNTOUCHED = 1
     GIVEN_NOTICE = 2
-    """It must make room, and is given some time to do so."""
+    """It must make room, and has some time to do so."""
     DROPPED = 3
     """It is being ended to make room, and will not be started again."""
     OUT_OF_TIME = 4
@@ -70,7 +70,7 @@ class Job(NamedTuple):
         return self.rule.title or self.rule.name
 
     def meaning(self) -> Meaning | None:
-        """What the scheduler is about to do with the job; None if it does not say."""
+        """Return what the scheduler is about to do with the job; None if it does not say."""
         said = self.ask(self.rule.look)[1] if self.rule.look else ""
         if not said:
             return None
@@ -84,7 +84,7 @@ class Job(NamedTuple):
         return Meaning.UNTOUCHED if re.fullmatch(self.rule.untouched, said) else None
 
     def signal_once(self) -> Callable[[int], bool]:
-        """A function that sends a signal to all nodes, each signal only once; it returns False if that failed."""
+        """Return a function that sends a signal to all nodes, each signal only once; it returns False on failure."""
         sent: dict[int, bool] = {}
 
         def send(number: int) -> bool:
@@ -96,23 +96,23 @@ class Job(NamedTuple):
         return send
 
     def request_behind(self, attempt: int, now: float) -> Request | None:
-        """The scheduler's request behind the end of an attempt that nobody else asked to end; None if it made none.
+        """Return the scheduler's request behind an end that nobody else asked for; None if it made none.
 
-        Its signal may reach the program's processes on the nodes of the job before it reaches us, or never reach us.
+        Its signal may reach the program's processes on the job's nodes before us, or never reach us.
         """
         meant = self.meaning()
         return None if meant in (None, Meaning.UNTOUCHED) else self.request(meant, attempt, now)
 
     def request(self, meant: Meaning | None, attempt: int, now: float, *, limit: bool = False) -> Request:
-        """A request to end an attempt, in the scheduler's name."""
+        """Make a request to end an attempt, in the scheduler's name."""
         action = CANCEL if meant is Meaning.CANCELLED else REQUEUE
         return Request(f"{NO_FILE}{action}-{int(now * 1000)}", action, attempt, self.title, now, {"limit": limit})
 
     def ask(self, command: Sequence[str], environ: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-        """Run a scheduler's command; returns its exit code (None: it could not be run), and its output or the error.
+        """Run a scheduler's command; returns its exit code (None: it could not be run), and its output or error.
 
         Args:
-            environ: the environment of the job that the command submits; None: it submits none.
+            environ: the environment of the job that the command submits; None if it submits none.
         """
         try:
             done = subprocess.run(
@@ -129,17 +129,17 @@ class Job(NamedTuple):
 
 
 def job_here(rule: EngineRule | None) -> Job | None:
-    """The job that this process's environment belongs to; None outside of a job."""
+    """Return the job that this process's environment belongs to; None outside a job."""
     found = id_of_job(rule, os.environ) if rule is not None else ""
     if rule is None or not found:
         return None
-    # Where the scheduler does not count restarts, each one is on another machine.
+    # A scheduler that does not count restarts does each on another machine.
     start = (os.environ.get(rule.restarts) or "0") if rule.restarts else boot_id()
     return Job(rule, found, f"{found}.{start}")
 
 
 def take(run: RunDir, job: str) -> str:
-    """Record the job of this id as the run's; returns why not, or nothing: the run may belong to another job by now."""
+    """Record this job as the run's; returns why not, as when another job has the run by now, else an empty string."""
     deadline = time.monotonic() + NAMED_SECONDS
     while (record := storage.read_or_none(JobRecord, run.job)) is not None and record.id not in (None, job):
         if job in record.earlier or time.monotonic() > deadline:
@@ -152,7 +152,7 @@ def take(run: RunDir, job: str) -> str:
 
 
 def plan_after_requeue(supervision: Supervision, seen: Witnesses) -> Plan | None:
-    """The attempt to begin because the scheduler started its job again; None if it did not, or a stop was asked for."""
+    """Return the attempt to begin if the scheduler restarted the job; None if it did not, or a stop was asked for."""
     status = supervision.journal.status
     waits = status.phase == "queued" and status.waiting_for == WAITS_FOR_JOB
     job = supervision.job
@@ -165,10 +165,10 @@ def plan_after_requeue(supervision: Supervision, seen: Witnesses) -> Plan | None
 
 
 def warn(supervision: Supervision, *, limit: bool) -> Request | None:
-    """The scheduler wants its nodes back: ask the training to save and end.
+    """Ask the training to save and end, since the scheduler wants its nodes back.
 
     Args:
-        limit: the time limit comes soon. Otherwise the job is being ended now, or somebody sent SIGTERM.
+        limit: the time limit is near. Otherwise the job is being ended now, or somebody sent SIGTERM.
 
     Returns:
         The request by which it was asked; None if it was not.
@@ -190,7 +190,7 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
     ending.begin_stop(supervision, request)
     if not limit:
         meant = job.meaning()
-        if meant is Meaning.CANCELLED:  # asked only now: every second counts for what must be saved
+        if meant is Meaning.CANCELLED:  # found out only after asking: every second counts for saving
             supervision.accepted.remove(request)
             request = job.request(meant, number, now)
             supervision.accept(request)
@@ -201,9 +201,9 @@ def warn(supervision: Supervision, *, limit: bool) -> Request | None:
 
 
 def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> None:
-    """If the scheduler will not restart the job, submit another one now: we may be killed before everything is saved.
+    """If the scheduler will not restart the job, submit another now: we may be killed before everything is saved.
 
-    After the time limit, only if this attempt has saved something: otherwise the next one would get no further.
+    At the time limit, only if this attempt has saved something: otherwise the next one would get no further.
     """
     if meant is Meaning.DROPPED or (meant is Meaning.OUT_OF_TIME and _has_saved(supervision)):
         refused = _submit_again(supervision, job)
@@ -212,7 +212,7 @@ def _stay_in_line(supervision: Supervision, job: Job, meant: Meaning | None) -> 
 
 
 def hand_back(supervision: Supervision, *, limit: bool) -> None:
-    """The scheduler ended the attempt: have the job continue later, restarted by the scheduler or submitted again."""
+    """Have a job whose attempt the scheduler ended continue later, requeued or submitted again."""
     job = supervision.job
     if job is None:
         return
@@ -246,7 +246,7 @@ def _has_saved(supervision: Supervision) -> bool:
 
 
 def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
-    """Put the job back into the queue, or submit it again; returns why neither worked."""
+    """Put the job back into the queue, or submit it again; returns why neither worked, else an empty string."""
     said = ""
     if job.rule.requeue and meant is not Meaning.DROPPED:
         code, said = job.ask(job.rule.requeue)
@@ -257,7 +257,7 @@ def _requeue(supervision: Supervision, job: Job, meant: Meaning) -> str:
 
 
 def _submit_again(supervision: Supervision, job: Job) -> str:
-    """Submit another job for the run, to begin when this one has ended; returns why not, if it failed."""
+    """Submit another job for the run, to begin when this one has ended; returns why not, else an empty string."""
     run, template = supervision.run, template_of(supervision.spec, supervision.journal.status)
     record = storage.read_or_none(JobRecord, run.job)
     if not job.rule.again or record is None or not record.argv:
@@ -274,7 +274,7 @@ def _submit_again(supervision: Supervision, job: Job) -> str:
 
 
 def exit_code(run: RunDir, status: Status) -> int:
-    """The job's exit code: that of its training, so that jobs which depend on it see how it ended."""
+    """Return the job's exit code, which is its training's, so that dependent jobs see how it ended."""
     record = read_exit(run, status.attempt)
     if record is None or status.phase == "queued" or record.action is not None:
         return 0

@@ -1,6 +1,6 @@
-"""The requests a supervisor takes, and everything it writes.
+"""The requests that a supervisor takes, and everything it writes.
 
-A write that fails is kept in memory and retried; it never stops a run.
+A failed write is kept in memory and retried; it never stops a run.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .machine import Clock
 FIRST_RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 LIST_ANYWAY_SECONDS = 2.0
-"""File times are coarse: a write within the same tick of the clock may leave the folder's time unchanged."""
+"""How often to list the folder even if its time has not changed: a write within one clock tick may not change it."""
 
 
 MOST_AT_ONCE = 5
-"""Requests, other than those that end a run, that are answered in one tick: each answer is synced, which takes time."""
+"""Requests per tick, besides those that end a run: each answer is synced to disk, which takes time."""
 MOST_READ_AT_ONCE = 500
 
 
@@ -35,7 +35,7 @@ class Pending(NamedTuple):
     """A write that has not succeeded yet."""
 
     key: str
-    """A later write with the same key replaces it; events and answers have keys of their own."""
+    """A later write with the same key replaces this one; every event and answer has a key of its own."""
     write: Callable[[], object]
 
 
@@ -53,7 +53,7 @@ class Journal:
 
     @property
     def pending(self) -> bool:
-        """Whether something exists only in memory."""
+        """True if something exists only in memory."""
         return bool(self._pending)
 
     def update(self, **changes: Any) -> None:
@@ -67,15 +67,15 @@ class Journal:
         self._save(f"event {next(self._serial)}", lambda: storage.append_line(self.run.events, line))
 
     def exit(self, record: ExitRecord) -> None:
-        """Record an attempt's end, once, as durably as the machine can; an existing record stands."""
+        """Record an attempt's end, once and as durably as the machine can; an existing record is kept."""
         path = self.run.attempt(record.attempt).exit
         self._save(f"exit {record.attempt}", lambda: self._write_exit(path, record))
 
     def answer(self, request: Request, *, ok: bool, text: str, noted: str | None = None) -> None:
-        """Answer a request; the first answer stands.
+        """Answer a request; only the first answer counts.
 
         Args:
-            noted: the text for the event, if another event already says what the answer says.
+            noted: the event's text, if another event already says what the answer says.
         """
         ack = Ack(request.id, ok, "supervisor", self._clock.wall(), text)
         reserve = self.run.answer_reserve if request.action in ENDS else None
@@ -83,7 +83,7 @@ class Journal:
         self.event("ack", noted or text, attempt=request.attempt, request=request.id, action=request.action, ok=ok)
 
     def retry(self) -> None:
-        """Retry what exists only in memory, less and less often."""
+        """Retry failed writes, less and less often."""
         if not self._pending or self._clock.monotonic() < self._retry_at:
             return
         waiting, self._pending = self._pending, []
@@ -97,10 +97,10 @@ class Journal:
             self.keep_reserves()
 
     def keep_reserves(self) -> None:
-        """Reserve room on the disk for a request to end the run, for the record of the end and for the answer."""
+        """Reserve disk space for a request to end the run, its answer, and the exit record."""
         for path, size in ((self.run.reserve, 8192), (self.run.request_reserve, 4096), (self.run.answer_reserve, 4096)):
             with contextlib.suppress(OSError):
-                if not path.exists():  # not zeros: some disks store them without taking any room
+                if not path.exists():  # not zeros: some disks store those without taking any room
                     storage.write_bytes(path, os.urandom(size), sync=False)
 
     def _write_exit(self, path: Any, record: ExitRecord) -> None:
@@ -110,7 +110,7 @@ class Journal:
     def _save(self, key: str, write: Callable[[], object]) -> None:
         self._pending = [item for item in self._pending if item.key != key]
         if not self.run.path.is_dir():
-            return  # somebody deleted the run: a record in a new folder of that name would bring back a ghost
+            return  # somebody deleted the run: a record in a new folder of that name would bring it back as a ghost
         try:
             write()
         except OSError as error:
@@ -121,7 +121,7 @@ class Journal:
 
 @contextlib.contextmanager
 def told_of_requests(folder: Path) -> Iterator[bool]:
-    """Have the kernel send SIGIO, which wakes the loop, for each new file in ``folder``; True if it does (Linux)."""
+    """Have the kernel send SIGIO, which wakes the loop, for each new file in ``folder``; yields whether it does."""
     descriptor = None
     try:
         if hasattr(fcntl, "F_NOTIFY"):
@@ -139,21 +139,21 @@ def told_of_requests(folder: Path) -> Iterator[bool]:
 
 
 class Inbox:
-    """Hands out each request once: those that end the run first, and only some of the others at a time."""
+    """Hands out each request once: those that end the run first, and a few of the others at a time."""
 
     def __init__(self, run: RunDir, clock: Clock) -> None:
         self.newest_end: Request | None = None
-        """The last stop or kill that was handed out; a restart requested before it is not carried out."""
+        """The last stop or kill handed out; a restart requested before it is not carried out."""
         self._run = run
         self._clock = clock
         self._looked_at: set[str] = set()
         self._kept: dict[str, Request] = {}
-        """Read, but not handed out yet."""
+        """Requests read but not handed out yet."""
         self._changed = -1
         self._list_at = 0.0
 
     def poll(self, *, trainer_lives: bool) -> list[Request]:
-        """New requests; those that the trainer answers are left to it while it lives."""
+        """Return new requests, without those that a living trainer answers itself."""
         self._look(anyway=not trainer_lives)
         mine = [item for item in self._kept.values() if not (trainer_lives and item.action in TRAINER_ACTIONS)]
         mine.sort(key=lambda item: item.id)
@@ -167,16 +167,16 @@ class Inbox:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there may be more requests than were handed out, which no new file will announce."""
+        """True if there may be requests left to hand out that no new file will announce."""
         return self._changed < 0 or any(item.action not in TRAINER_ACTIONS for item in self._kept.values())
 
     def mark_seen(self, request: Request) -> None:
-        """Somebody already carries this request out."""
+        """Do not hand out a request that is already being carried out."""
         self._looked_at.add(self._run.request(request.id).name)
         self._kept.pop(request.id, None)
 
     def waiting(self) -> bool:
-        """Whether there is a request that was not handed out."""
+        """True if there is a request that was not handed out."""
         self._look(anyway=True)
         return any(not self._run.ack(name).exists() for name in self._kept)
 
@@ -197,12 +197,12 @@ def _id(request: Request) -> str:
 
 
 def complain(text: str) -> None:
-    """One line into supervisor.log (our stderr); a full disk must not turn a complaint into a failure."""
+    """Write one line to supervisor.log (our stderr); a full disk must not turn a complaint into a failure."""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno() if sys.stderr else 2, f"{text}\n".encode("utf-8", "replace"))
 
 
 def complain_of(error: BaseException) -> None:
-    """A bug of our own, with its traceback. The interpreter prints it: importing ``traceback`` costs 8 ms."""
+    """Log a bug of ours with its traceback. The interpreter prints it: importing ``traceback`` costs 8 ms."""
     with contextlib.suppress(OSError):
         sys.__excepthook__(type(error), error, error.__traceback__)

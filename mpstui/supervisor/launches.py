@@ -1,4 +1,4 @@
-"""The start of an attempt: its record, then its process, which is never without one."""
+"""Start an attempt: first its record, then its process, so that no process is without a record."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def launch(
 ) -> Attempt | SpawnFailed:
     """Record what is about to be started, then start it.
 
-    The status says "starting" before there is a process, and the process itself records its identity before it
-    becomes the program: there is no moment in which a trainer runs that no record names.
+    The status says "starting" before there is a process, and the process records its own identity before it becomes the
+    program: at no moment does a trainer run that no record names.
 
     Args:
-        kept: descriptors of the queue's locks; the trainer keeps them locked even if this supervisor dies.
+        kept: descriptors of the queue's locks; the trainer holds them even if this supervisor dies.
     """
     _write_launch(run, spec, plan, command, journal, machine)
     try:
@@ -65,7 +65,7 @@ def launch(
 
 
 def _announce(run: RunDir, journal: Journal, machine: Machine) -> None:
-    """Runs in the new process, before its program. A record that cannot be written must not keep it from starting."""
+    """Record the new process's identity from inside it, before its program; a failure must not stop it."""
     with contextlib.suppress(Exception):
         me = machine.table.find(os.getpid())
         if me is not None:
@@ -93,7 +93,7 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
     try:
         storage.make_private_folder(run.attempt(plan.number).path)
         if plan.rehearsal is not None:
-            # Heartbeat and output stay where everybody looks for them; metrics and checkpoints are kept apart.
+            # Heartbeat and output stay where everybody looks for them; metrics and checkpoints go elsewhere.
             storage.make_private_folder(run.attempt(plan.number).rehearsal)
             (run.attempt(plan.number).rehearsal / "attempts").symlink_to(run.path / "attempts")
         storage.write_json(run.attempt(plan.number).launch, record)
@@ -107,9 +107,9 @@ def _write_launch(run: RunDir, spec: Spec, plan: Plan, command: Command, journal
 def start(command: Command, output: Path, kept: tuple[int, ...], announce: Callable[[], None]) -> int:
     """Start the trainer in a session of its own, with the descriptors ``kept`` open in it, and return its pid.
 
-    The output is an append-only descriptor of its own, never a pipe: nothing that happens to the supervisor can disturb
-    the trainer's writes. ``announce`` runs in the new process just before the program: what it records is true even if
-    this supervisor dies at that very moment. (``preexec_fn`` is safe here: the supervisor has one thread.)
+    Output goes straight to an append-only file, never through a pipe: nothing that happens to the supervisor can
+    disturb the trainer's writes. ``announce`` runs in the new process just before the program, so what it records is
+    true even if this supervisor dies at that moment. (``preexec_fn`` is safe: the supervisor has only one thread.)
 
     Raises:
         OSError: the program or its working folder does not exist or cannot be run.
@@ -129,5 +129,5 @@ def start(command: Command, output: Path, kept: tuple[int, ...], announce: Calla
         )
     finally:
         os.close(log)
-    process.returncode = 0  # Popen must neither wait for it nor warn about it: that is Child's job
+    process.returncode = 0  # Popen must neither wait for it nor warn about it: Child does the waiting
     return process.pid

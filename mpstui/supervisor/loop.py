@@ -1,6 +1,6 @@
-"""The supervisor's loop, and what each request does. One tick looks at everything once and never blocks for long.
+"""The supervisor's loop, and what each request does. One tick checks everything once and never blocks for long.
 
-Ends beat starts: a kill that meets a restart wins, and the restart's answer says so.
+Ending beats starting: if a kill and a restart arrive together, the kill wins, and the restart's answer says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .stacks import StackDumps
 from .state import NO_FILE, Supervision
 
 TICK_SECONDS, QUIET_TICK_SECONDS = 0.2, 1.0
-"""Seconds between two ticks; the longer one if nothing is about to happen and requests wake the loop."""
+"""Seconds between ticks; the longer time if nothing is about to happen and new requests wake the loop."""
 ENDED = "this run has ended"
 NOT_STARTED = "this run has not started yet"
 
@@ -46,11 +46,11 @@ class Supervisor:
         moved: Callable[[], object] = lambda: None,
         child: Child | None = None,
     ) -> None:
-        """Arrive, say ``ready``, and tick until there is nothing left to do here.
+        """Take the run over, call ``ready``, and tick until there is nothing left to do here.
 
         Args:
-            wait: sleeps for this many seconds, or until a signal comes.
-            moved: says whether the run's directory has been moved.
+            wait: sleeps for this many seconds, or until a signal arrives.
+            moved: returns something true if the run's directory has been moved.
             child: the trainer, if this process is already its parent.
         """
         signal.signal(signal.SIGTERM, self._on_term)
@@ -90,7 +90,7 @@ class Supervisor:
         self._stacks.poll()
 
     def has_work(self) -> bool:
-        """Whether something is alive, due, or not written yet. Of a deleted run only what is alive counts."""
+        """True if something is alive, due, or not written yet; for a deleted run, if its trainer is alive."""
         supervision = self.state
         if not supervision.run.path.is_dir():
             return supervision.trainer_lives()
@@ -99,9 +99,9 @@ class Supervisor:
         return busy or self._stacks.busy or supervision.inbox.waiting()
 
     def _is_quiet(self) -> bool:
-        """Whether our own trainer simply runs, or the run waits in its queue: looking more often would find nothing.
+        """True if our own trainer simply runs, or the run waits in its queue: polling more often would find nothing.
 
-        The end of a child wakes the loop, as every signal does.
+        When a child ends, that wakes the loop, as every signal does.
         """
         supervision, attempt = self.state, self.state.attempt
         if supervision.accepted or supervision.journal.pending or supervision.inbox.is_behind or self._stacks.busy:
@@ -114,7 +114,7 @@ class Supervisor:
         return attempt.is_settled and supervision.upcoming is None and not rehearses
 
     def _handle(self, request: Request) -> None:
-        """Handle one request. The inbox hands each out only once, so a bug of ours must not lose those after it."""
+        """Handle one request. The inbox hands out each only once, so a bug of ours must not lose the others."""
         if not self.state.starts_here and request.action not in ENDS:
             return  # left to whoever supervises the run in its job
         try:
@@ -159,7 +159,7 @@ class Supervisor:
                 _reply(supervision, request, ok=False, text=text)
 
     def _tick_safely(self) -> None:
-        """Tick, and survive a bug of our own: report it once. A supervisor that died of it would lose the exit code."""
+        """Tick, and survive a bug of ours, reporting it once: a supervisor that died of it would lose the exit code."""
         try:
             self.tick()
         except Exception as error:  # noqa: BLE001  see above
@@ -197,12 +197,12 @@ def handle(supervision: Supervision, request: Request) -> None:
 
 
 def stop_from_outside(supervision: Supervision) -> None:
-    """SIGTERM to the supervisor is a stop request from whoever sent it (usually a service manager at shutdown).
+    """Treat SIGTERM to the supervisor as a stop request from its sender (usually a service manager at shutdown).
 
-    A second one is a kill. Commands send the signal when no request can be written.
+    A second one is a kill. Commands send the signal if no request can be written.
 
-    It does not cancel a waiting run, otherwise a reboot would clear every queue: the supervisor leaves, and the next
-    one finds the run waiting.
+    A waiting run is not cancelled, otherwise a reboot would clear every queue: the supervisor leaves, and the next one
+    finds the run still waiting.
     """
     if supervision.attempt is None and supervision.journal.status.phase in ("queued", "backing_off"):
         supervision.journal.event("note", "the supervisor was ended by SIGTERM; the run keeps waiting")
@@ -217,7 +217,7 @@ def stop_from_outside(supervision: Supervision) -> None:
 
 
 def answer_accepted(supervision: Supervision) -> None:
-    """The stop sequence is over: answer its requests, and start what one of them asked for."""
+    """Answer the requests of a stop sequence that is over, and start what one of them asked for."""
     accepted = supervision.take_accepted()
     if accepted and all(request.action == REQUEUE for request in accepted):
         job.hand_back(supervision, limit=any(request.options.get("limit") for request in accepted))
@@ -235,7 +235,7 @@ def answer_accepted(supervision: Supervision) -> None:
 
 
 def _end(supervision: Supervision, request: Request) -> None:
-    """End what is alive, and what was about to start; for an ended run, what outlived it."""
+    """End what is alive and cancel what was about to start; if the run has ended, end what outlived it."""
     cancelled = None
     if supervision.upcoming is not None and not supervision.trainer_lives():
         cancelled = supervision.upcoming.plan
@@ -255,7 +255,7 @@ def _cancel(supervision: Supervision, plan: Plan, request: Request) -> None:
         _reply(supervision, plan.request, ok=False, text=text)
     if plan.queued:
         supervision.end_unbegun(plan, requested_by=request.by, action=request.action)
-    # Without this, only the scheduler would say why: that somebody cancelled the job.
+    # Without this, only the scheduler would know why: somebody cancelled the job.
     of_job = supervision.spec.engine is not None
     asked = {"action": request.action, "asker": request.by} if of_job else {}
     supervision.call_off(f"{request.action} by {request.by}", **asked)
@@ -300,7 +300,7 @@ def _restart(supervision: Supervision, request: Request) -> None:
 
 
 def _refusal(supervision: Supervision, request: Request) -> str | None:
-    """Why a restart cannot work, found out before anything is stopped for it."""
+    """Return why a restart cannot work, checked before anything is stopped for it."""
     current, end = supervision.journal.status.attempt, supervision.inbox.newest_end
     if end is not None and request.id < end.id:
         return f"not restarted: {end.by} asked to {end.action} it"

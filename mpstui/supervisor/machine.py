@@ -1,7 +1,7 @@
 """What a supervisor needs from the machine, as parameters; and what only macOS needs.
 
-On macOS a machine falls asleep during a training, and a kill for lack of memory appears in reports and the log.
-These are thin calls around pure parsers; the parsers are tested, the calls need a real Mac.
+On macOS the machine may fall asleep during a training, and a kill for lack of memory appears in reports and the log.
+The parsers are pure and tested; the thin calls around them need a real Mac.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ON_MACOS = os.uname().sysname == "Darwin"
 
 
 class Clock(NamedTuple):
-    """Two clocks. Only differences of ``monotonic`` decide anything: a wall clock set back by an hour stops nothing."""
+    """Two clocks. Waiting goes by ``monotonic`` alone: a wall clock set back by an hour stops nothing."""
 
     wall: Callable[[], float] = time.time
     """Unix seconds."""
@@ -42,9 +42,9 @@ class Machine(NamedTuple):
     signaller: Signaller
     boot_id: str
     adopts: bool = False
-    """Whether orphans of the trainer become children of this process."""
+    """Orphans of the trainer become children of this process."""
     in_job: bool = False
-    """Whether this process is the first one of a scheduler's job."""
+    """This process is the first one of a scheduler's job."""
 
 
 def this_machine() -> Machine:
@@ -54,8 +54,8 @@ def this_machine() -> Machine:
 
 
 def rendezvous() -> str:
-    """``host:port`` at which the processes of a job on several nodes meet: this node, and a port that is free now."""
-    import socket  # few runs need it, and it costs 2 ms
+    """Return ``host:port`` at which a multi-node job's processes meet: this node, and a port that is free now."""
+    import socket  # few runs need it, and it takes 2 ms
 
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -63,15 +63,15 @@ def rendezvous() -> str:
 
 
 def caffeinate_command(pid: int) -> list[str]:
-    """Keep the machine (``-i``, on mains power ``-s``) and its disks (``-m``) awake as long as ``pid`` lives.
+    """Keep the machine (``-i``, ``-s`` on AC power) and its disks (``-m``) awake as long as ``pid`` lives.
 
-    Never ``-d``: a display kept on during training was tied to kernel panics of the GPU watchdog.
+    Never ``-d``: keeping the display on during training has been linked to kernel panics of the GPU watchdog.
     """
     return ["/usr/bin/caffeinate", "-i", "-m", "-s", "-w", str(pid)]
 
 
 def stay_awake(pid: int) -> None:
-    """Start caffeinate for a trainer; without it the training runs all the same."""
+    """Start caffeinate for a trainer; if that fails, the training runs all the same."""
     if not ON_MACOS:
         return
     with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def stay_awake(pid: int) -> None:
 
 
 def memory_kill_report(pid: int, since: float) -> str | None:
-    """What a JetsamEvent report written after ``since`` says about ``pid``; fast enough for the exit record."""
+    """Return what a JetsamEvent report written after ``since`` says about ``pid``; fast enough for the exit record."""
     if not ON_MACOS:
         return None
     with contextlib.suppress(OSError):
@@ -93,7 +93,7 @@ def memory_kill_report(pid: int, since: float) -> str | None:
 
 
 def memory_kill_log(pid: int) -> str | None:
-    """The kernel's log line about a kill for lack of memory in the last two minutes; takes seconds."""
+    """Return the kernel's log line about a kill for lack of memory in the last two minutes; takes seconds."""
     if not ON_MACOS:
         return None
     predicate = 'eventMessage contains "memorystatus"'
@@ -102,9 +102,9 @@ def memory_kill_log(pid: int) -> str | None:
 
 
 def parse_jetsam(text: str, pid: int) -> str | None:
-    """What a JetsamEvent ``.ips`` says about ``pid``: one line of JSON, then one object with all processes.
+    """Return what a JetsamEvent ``.ips`` says about ``pid``. It is one line of JSON, then an object with all processes.
 
-    Processes that were killed have a ``reason`` (``per-process-limit``, ``vm-pageshortage`` ...), the others have none.
+    Killed processes have a ``reason`` (``per-process-limit``, ``vm-pageshortage`` ...), the others have none.
     """
     _, _, body = text.partition("\n")
     try:
@@ -118,6 +118,6 @@ def parse_jetsam(text: str, pid: int) -> str | None:
 
 
 def parse_memorystatus(lines: Iterable[str], pid: int) -> str | None:
-    """The last log line in which the kernel reports killing ``pid`` for lack of memory."""
+    """Return the last log line in which the kernel reports killing ``pid`` for lack of memory."""
     wanted = re.compile(rf"memorystatus.*kill.*\b(?:pid )?{pid}\b", re.IGNORECASE)
     return next((line.strip() for line in reversed(list(lines)) if wanted.search(line)), None)

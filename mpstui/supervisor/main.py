@@ -26,7 +26,7 @@ from .machine import Machine, this_machine
 
 READY, FAILED, WRONG_USE = 0, 1, 2
 PATIENCE_SECONDS = 10.0
-"""A run directory that does not answer for this long (a network volume, say) must not keep the others waiting."""
+"""A run directory that does not respond for this long (on a network volume, say) must not keep the others waiting."""
 
 Build = Callable[[RunDir, Spec, "Status | None", Machine], Supervisor]
 
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
     """Supervise one run directory from a detached process; the caller gets an exit code as soon as that is settled.
 
     Returns:
-        0 the run is supervised (or its requests were answered), 100 somebody else supervises it, 1 it is impossible, 2
-        wrong use. The reason for a failure is on stderr, which core redirects to ``supervisor.log``.
+        0 if the run is supervised (or its requests were answered), 100 if somebody else supervises it, 1 if that is
+        impossible, 2 for wrong usage. The reason for a failure is on stderr, which core sends to ``supervisor.log``.
     """
     if arguments[:1] == [EACH]:
         return start_each(build)
@@ -49,27 +49,26 @@ def main(arguments: Sequence[str], build: Build = Supervisor) -> int:
 
 
 def start_each(build: Build) -> int:
-    """Start a supervisor for each run directory named on standard input, a zero byte after each; print the codes.
+    """Start a supervisor for each NUL-terminated run directory on standard input; write each code as one byte.
 
     They are forked from this process, which has loaded the program once: they share its unchanged pages of memory and
-    start in a fraction of the time. Otherwise each is as if it had been started alone: it has a session, signals,
-    descriptors and a log of its own, its parent is init as soon as this process ends, and ``ps`` shows its run. They
-    are started one after the other, so that they queue up in this order. Linux only: see docs/supervision.md.
+    start in a fraction of the time. Otherwise each is as if started alone: it has its own session, signals, descriptors
+    and log, its parent is init once this process ends, and ``ps`` shows its run. They are started one after the other,
+    so that they queue up in this order. Linux only: see docs/supervision.md.
     """
     while path := _next_path():
         run = Path(os.fsdecode(path))
         code = _start(run, build, PATIENCE_SECONDS) if run.is_dir() else WRONG_USE
-        with contextlib.suppress(OSError):  # the caller is gone; the remaining runs it named are started all the same
+        with contextlib.suppress(OSError):  # the caller is gone; the runs it named are started all the same
             os.write(sys.stdout.fileno(), bytes([code]))
     return READY
 
 
 def stay(arguments: Sequence[str], build: Build) -> int:
-    """Supervise as the first process of a scheduler's job: in this very process, until the run has ended.
+    """Supervise as the first process of a scheduler's job: in this process itself, until the run has ended.
 
     Args:
-        arguments: the variable that selects one of the run directories after it, counted from 0; ignored if there is
-            only one.
+        arguments: an environment variable, then run directories; its value selects one, from 0, if there are several.
 
     Returns:
         The exit code of the training; 0 if it continues later; otherwise as :func:`main`.
@@ -95,7 +94,7 @@ def stay(arguments: Sequence[str], build: Build) -> int:
 
 
 def _next_path() -> bytes:
-    """The next name on standard input; empty at its end, and for a name that was cut off."""
+    """Return the next name on standard input; empty at its end, and if the name is cut off."""
     path = b""
     while byte := os.read(sys.stdin.fileno(), 1):
         if byte == b"\0":
@@ -108,8 +107,8 @@ def _start(run: Path, build: Build, patience: float | None) -> int:
     """Fork a run's supervisor; returns its code as soon as that is known.
 
     Args:
-        patience: after this many seconds it is assumed to be ready, and its records must show the rest. None: it is
-            started alone, and its caller decides how long to wait.
+        patience: seconds after which it is taken to be ready, leaving the rest to its records. None if it is started
+            alone: then its caller decides how long to wait.
     """
     reader, writer = os.pipe()
     if os.fork() > 0:
@@ -132,7 +131,7 @@ def _start(run: Path, build: Build, patience: float | None) -> int:
 
 
 def _stand_alone(run: Path) -> None:
-    """Drop what was inherited from the process that starts many: its descriptors, and its command line in ``ps``."""
+    """Replace what was inherited from the process that starts many: descriptors, and the command line in ``ps``."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
@@ -144,7 +143,7 @@ def _stand_alone(run: Path) -> None:
 
 
 def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor, *, in_job: bool = False) -> int:
-    """Take the lock and supervise until nothing is left to do. See :func:`main` for the codes."""
+    """Take the lock and supervise until nothing is left to do; returns a code as :func:`main` does."""
     wakeup = install_signals()
     machine, child = this_machine()._replace(adopts=adopt_orphans(), in_job=in_job), None
     while True:
@@ -176,7 +175,7 @@ def supervise(run: RunDir, ready: Callable[[], None], build: Build = Supervisor,
 
 
 def _moved_to(run: RunDir, lock: int) -> RunDir | None:
-    """Where the run's directory has been moved to; None if it was not moved, or was deleted."""
+    """Return where the run's directory has been moved to; None if it was not moved, or was deleted."""
     place = None if run.path.is_dir() else liveness.place_of(lock)
     return RunDir(place.parent) if place is not None else None
 
@@ -222,10 +221,10 @@ def keep_aside(path: Path, error: Exception) -> None:
 
 
 def install_signals() -> int:
-    """Set signal handlers, undo what a parent had ignored, and return the descriptor that wakes the loop.
+    """Set signal handlers, undo what a parent ignored, and return the descriptor that wakes the loop.
 
-    SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: an ignored signal stays ignored after exec, a handler
-    does not, and a trainer that ignores SIGINT cannot be asked to stop.
+    SIGHUP and SIGINT get handlers that do nothing, not SIG_IGN: an ignored signal stays ignored after exec, a handled
+    one does not, and a trainer that ignores SIGINT cannot be asked to stop.
     """
     reader, writer = os.pipe()
     for descriptor in (reader, writer):
@@ -241,7 +240,7 @@ def install_signals() -> int:
 
 
 def wait_for_signal(reader: int, seconds: float) -> None:
-    """Sleep, but wake at once when a child ends or a signal comes."""
+    """Sleep, but wake at once when a child ends or a signal arrives."""
     select.select([reader], [], [], seconds)
     with contextlib.suppress(BlockingIOError):
         os.read(reader, 512)
@@ -254,7 +253,7 @@ class _Caller:
         self._writer: int | None = writer
 
     def tell(self, code: int) -> None:
-        """Send the code. Only the first call does: the caller waits for no other."""
+        """Send the code, on the first call only: the caller waits for one."""
         writer, self._writer = self._writer, None
         if writer is not None:
             with contextlib.suppress(OSError):  # the caller is gone

@@ -1,4 +1,4 @@
-"""The machine's memory before a restart: did the last attempt give its memory back, was it killed for lack of it."""
+"""The machine's memory before a restart: was the last attempt's memory given back, was it killed for lack of memory?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ..wire.liveness import output_of
 from .machine import Clock
 
 GIVEN_BACK = 0.9
-"""The machine has recovered when this share of the memory that was free before the attempt is free again."""
+"""The machine has recovered once this share of the memory free before the attempt is free again."""
 LONGEST_WAIT_SECONDS = 30.0
 POLL_SECONDS = 1.0
 STILL = 0.01
-"""Free memory that grows by less than this share between two looks has stopped coming back."""
+"""If free memory grows by less than this share between two polls, no more is coming back."""
 WIRED_LEAK_BYTES = 4 << 30
-"""Wired memory left behind by a killed training on macOS: to start another one on top of it ends in a kernel panic."""
+"""Wired memory left behind by a killed training on macOS: starting another on top of it ends in a kernel panic."""
 
 
 class MachineMemory(NamedTuple):
-    """Bytes; None where the system does not say."""
+    """Memory in bytes; None if the system does not say."""
 
     available: int | None = None
     wired: int | None = None
@@ -40,10 +40,10 @@ class Release(NamedTuple):
 def judge_release(
     before: MachineMemory, last: MachineMemory | None, now: MachineMemory, waited_seconds: float
 ) -> Release:
-    """Compare with what was free before the last attempt; memory that no longer comes back is somebody else's.
+    """Compare with what was free before the last attempt; once no more comes back, the attempt may start anyway.
 
     Args:
-        last: the measurement before this one, about a second ago; None the first time.
+        last: the previous measurement, about a second ago; None the first time.
     """
     if before.available is None or now.available is None or now.available >= GIVEN_BACK * before.available:
         return Release(True)
@@ -57,7 +57,7 @@ def judge_release(
 
 
 class MemoryWatch:
-    """From one attempt to the next: how much was free before, and whether it came back."""
+    """Watches memory from one attempt to the next: how much was free before, and whether it came back."""
 
     def __init__(
         self,
@@ -75,15 +75,15 @@ class MemoryWatch:
         self._poll_at = 0.0
 
     def measure(self) -> None:
-        """An attempt is about to start."""
+        """Measure before an attempt starts."""
         self._before, self._kills_before = self._read(), self._count_kills()
 
     def wait_anew(self) -> None:
-        """Another attempt is wanted: waiting begins when it is due."""
+        """Reset the wait, since another attempt was scheduled: waiting begins when it is due."""
         self._since, self._last, self._poll_at = None, None, 0.0
 
     def poll(self) -> Release:
-        """Whether the next attempt may start; asks the machine once a second. The first attempt always may."""
+        """Return whether the next attempt may start; measures once a second. The first attempt always may."""
         now = self._clock.monotonic()
         if self._before.available is None:
             return Release(True)
@@ -96,13 +96,13 @@ class MemoryWatch:
         return release
 
     def new_kills(self) -> int | None:
-        """How often the system has killed for lack of memory since the attempt started; None if it does not count."""
+        """Return how often the system killed for lack of memory since the attempt began; None if it does not count."""
         now = self._count_kills()
         return max(0, now - self._kills_before) if now is not None and self._kills_before is not None else None
 
 
 def read_memory() -> MachineMemory:
-    """The machine's memory now; on macOS through ``vm_stat``, which only a real Mac can verify."""
+    """Return the machine's memory now; on macOS from ``vm_stat``, which only a real Mac can verify."""
     if sys.platform == "darwin":
         return parse_vm_stat(output_of("vm_stat"))
     return parse_meminfo(_text_of(Path("/proc/meminfo")))
@@ -115,7 +115,7 @@ def parse_meminfo(text: str) -> MachineMemory:
 
 
 def parse_vm_stat(text: str) -> MachineMemory:
-    """Read macOS ``vm_stat``: free, inactive, speculative and purgeable pages are available without paging out."""
+    """Read macOS ``vm_stat``: free, inactive, speculative and purgeable pages count as available."""
     size = re.search(r"page size of (\d+) bytes", text)
     pages = {name.strip('"'): int(count) for name, count in re.findall(r"^(.+?):\s+(\d+)\.$", text, re.MULTILINE)}
     if not size or "Pages free" not in pages:
@@ -127,12 +127,12 @@ def parse_vm_stat(text: str) -> MachineMemory:
 
 
 def oom_kills() -> int | None:
-    """How often Linux has killed for lack of memory, on the whole machine; None if it does not count."""
+    """Return how often Linux has killed for lack of memory on this machine; None if it does not count."""
     return parse_oom_kills(_text_of(Path("/proc/vmstat")))
 
 
 def parse_oom_kills(text: str) -> int | None:
-    """Read ``oom_kill`` of ``/proc/vmstat`` (Linux 4.13 and later)."""
+    """Read ``oom_kill`` in ``/proc/vmstat`` (Linux 4.13 and later)."""
     found = re.search(r"^oom_kill (\d+)$", text, re.MULTILINE)
     return int(found[1]) if found else None
 

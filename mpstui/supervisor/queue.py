@@ -1,6 +1,6 @@
-"""The queue slot of one run: what it waits for first (its dependencies), then a slot of its group and its GPUs.
+"""The queue slot of one run: it waits first for its dependencies, then for a slot of its group and its GPUs.
 
-Whoever has a slot or a GPU holds its kernel lock. A dependency is judged by pure rules over the other run's witnesses.
+Whoever has a slot or a GPU holds its kernel lock. Pure rules judge a dependency by the other run's witnesses.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ POLL_SECONDS = 1.0
 
 
 def may_claim(run: str, order: Sequence[str], contends: Callable[[str], bool], free: int) -> bool:
-    """Whether ``run`` is near enough to the front.
+    """True if ``run`` is near enough to the front to take one of ``free`` slots.
 
-    Only contenders count: runs with a live supervisor that wait for a slot and nothing else. No more of them are
-    checked than are in the way.
+    Only contenders are ahead of it: runs with a live supervisor that wait for a slot and nothing else. No more runs are
+    checked than needed.
     """
     before = order[: order.index(run)] if run in order else order
     return sum(1 for _ in itertools.islice(filter(contends, before), free)) < free
 
 
 def joined(queue: Queue, run: str, devices: Sequence[str] = ()) -> Queue:
-    """The queue with ``run`` at its end, unless it is there already, and the devices the last one may choose from."""
+    """Return the queue with ``run`` in it, at the end if it is new, and the devices the last run may choose from."""
     order = queue.order if run in queue.order else [*queue.order, run]
     known = list(devices) if devices and order[-1] == run else queue.devices
     return queue._replace(order=order, devices=known)
 
 
 def left(queue: Queue, run: str) -> Queue:
-    """The queue without ``run``."""
+    """Return the queue without ``run``."""
     return queue._replace(order=[name for name in queue.order if name != run])
 
 
@@ -52,7 +52,7 @@ class Admission(NamedTuple):
     waiting_for: str | None = None
     message: str = ""
     never: bool = False
-    """A dependency can never be met any more."""
+    """A dependency can no longer be met."""
 
 
 GO = Admission(True)
@@ -63,7 +63,7 @@ class QueueSlot:
 
     def __init__(self, run: RunDir, rule: QueueRule, machine: Machine, wanted: GpuRule | None = None) -> None:
         self.gpus: list[str] = []
-        """The devices reserved for this run, as ``CUDA_VISIBLE_DEVICES`` names them."""
+        """The devices reserved for this run, named as in ``CUDA_VISIBLE_DEVICES``."""
         self._slot: int | None = None
         self._held: list[int] = []
         self._wanted = wanted if wanted is not None and wanted.devices else None
@@ -72,7 +72,7 @@ class QueueSlot:
         self._machine = machine
         self._files: QueueFiles | None = queues.files_of(run, rule.group) if rule.group else None
         self._known: tuple[tuple[int, int, int], Queue] | None = None
-        """The group as last read, and the stamp that its file had then."""
+        """The stamp of the group's file when it was last read, and the group."""
         self._poll_at = 0.0
         self._last = Admission(False)
 
@@ -82,30 +82,30 @@ class QueueSlot:
 
     @property
     def kept(self) -> tuple[int, ...]:
-        """Descriptors of the locks of the slot and the GPUs, which the trainer keeps even if this supervisor dies."""
+        """Descriptors of the slot's and the GPUs' locks, which the trainer keeps even if this supervisor dies."""
         return (() if self._slot is None else (self._slot,)) + tuple(self._held)
 
     def ask(self, *, dependencies_matter: bool, status: Status) -> Admission:
-        """Whether the run may start now; looks at most once a second."""
+        """Return whether the run may start now; checks at most once a second."""
         now = self._machine.clock.monotonic()
         if now >= self._poll_at:
             self._poll_at = now + POLL_SECONDS
             try:
                 self._last = self._poll(dependencies_matter, status)
             except QueueBusy:
-                self._poll_at = now  # what it waited for has not changed; editors need milliseconds
+                self._poll_at = now  # keep the last answer and try again soon: an edit takes milliseconds
         return self._last
 
     def take_place(self) -> None:
-        """Join the queue at its end; if somebody is editing it just now, at the next look."""
+        """Join the queue at its end; if somebody is editing it just now, at the next poll."""
         if self._files is not None and self._slot is None:
             with contextlib.suppress(QueueBusy):
                 self._join(self._files)
 
     def leave(self) -> None:
-        """Leave the queue (a slot that was claimed is kept)."""
+        """Leave the queue, but keep a claimed slot."""
         if self._files is not None:
-            with contextlib.suppress(QueueBusy):  # a run that has ended is skipped, wherever it stands
+            with contextlib.suppress(QueueBusy):  # no harm: a run that has ended is skipped
                 self._edit(self._files, lambda queue: left(queue, self._run.run))
 
     def close(self) -> None:
@@ -130,13 +130,13 @@ class QueueSlot:
             return found
         is_first = queue.order[:1] == [self._run.run]
         if not is_first and status.waiting_for != "slot":
-            return self._waiting()  # first show that we contend, for those behind us; claim at the next look
+            return self._waiting()  # first let those behind us see that we contend; claim at the next poll
         by_gpus = self._wanted is not None and not queue.by_hand
         taken = not by_gpus and all(liveness.is_held(self._files.slot(number)) for number in range(queue.slots))
         return self._waiting() if taken else self._claim(self._files, status)
 
     def _join(self, files: QueueFiles) -> Queue | None:
-        """Join the queue; a run that is in it already does not take the group's lock, which editors may need."""
+        """Join the queue; while its file is unchanged, the group's lock, which editors may need, is not taken."""
         devices, stamp = self._wanted.devices if self._wanted else (), storage.stamp(files.state)
         if stamp is None or self._known is None or self._known[0] != stamp:
             queue = self._edit(files, lambda queue: joined(queue, self._run.run, devices))
@@ -164,10 +164,10 @@ class QueueSlot:
         return waits or GO
 
     def _claim(self, files: QueueFiles, status: Status) -> Admission:
-        """Take what is free unless a run before us could take it now; under the group's lock, so one at a time."""
+        """Take what is free unless a run ahead of us could take it now; under the group's lock, so one at a time."""
 
         def claim(queue: Queue) -> Queue:
-            # If GPUs are assigned and nobody set the slots, the GPUs alone decide how many run at once.
+            # If runs are given GPUs and nobody set the slots, the GPUs alone decide how many run at once.
             by_gpus = self._wanted is not None and not queue.by_hand
             slots = range(MOST_SLOTS if by_gpus else queue.slots)
             open_slots = (number for number in slots if not liveness.is_held(files.slot(number)))
@@ -185,7 +185,7 @@ class QueueSlot:
         return GO if self._slot is not None else self._waiting()
 
     def _take_gpus(self, files: QueueFiles, queue: Queue, status: Status) -> bool:
-        """Hold as many as this run takes, except those that the runs waiting before us will get."""
+        """Lock as many GPUs as this run takes, sparing those that the runs waiting ahead of us will get."""
         if self._wanted is None:
             return True
         most = shares(self._wanted, queue.slots if queue.by_hand else None)
@@ -212,7 +212,7 @@ class QueueSlot:
         return waits and liveness.is_held(other.supervisor_lock)
 
     def _edit(self, files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue | None:
-        """None: the file cannot be read or written.
+        """Edit the group; None if the file cannot be read or written.
 
         Raises:
             QueueBusy: somebody else is editing it; the file may be fine.
@@ -226,26 +226,26 @@ class QueueSlot:
 
 
 def shares(rule: GpuRule, slots: int | None) -> int:
-    """How many runs may share one device: one, unless somebody wants more runs at once than there are devices.
+    """Return how many runs may share one device: one, unless the slots call for more runs than the devices can hold.
 
     Args:
-        slots: as set by hand; None: nobody set them.
+        slots: as set by a person; None if nobody set them.
     """
     return max(1, -(-(slots or 0) * rule.takes // len(rule.devices)))
 
 
 def loads(files: QueueFiles, devices: Collection[str], most: int) -> dict[str, int]:
-    """How many runs, at most ``most``, have each of the devices now."""
+    """Return how many runs, at most ``most``, have each of the devices now."""
     return {name: sum(liveness.is_held(files.device(name, share)) for share in range(most)) for name in devices}
 
 
 def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Collection[str] = ()) -> list[str]:
-    """The devices a run would get, in the rule's order, counting them as used; fewer than it takes: it waits.
+    """Return the devices a run would get, in the rule's order, counted as used; with too few, it waits.
 
     Args:
         used: device -> how many runs have it.
         most: how many runs may share one.
-        before: the devices it had last time: preferred among those that are equally used.
+        before: the devices it had last time, preferred among equally used ones.
     """
     free = [name for name in rule.devices if used[name] < most]
     chosen = sorted(free, key=lambda name: (used[name], name not in before))[: rule.takes]
@@ -255,7 +255,7 @@ def choose(used: MutableMapping[str, int], rule: GpuRule, most: int, before: Col
 
 
 def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | None:
-    """Descriptors of the devices' locks, inheritable; None, with nothing held, if somebody was faster."""
+    """Take the devices' locks and return their inheritable descriptors; None, holding none, if another was faster."""
     held: list[int] = []
     for name in chosen:
         paths = (files.device(name, share) for share in range(most))
@@ -269,7 +269,7 @@ def hold(files: QueueFiles, chosen: Sequence[str], most: int) -> list[int] | Non
 
 
 def release(held: list[int]) -> None:
-    """Release them; a trainer that is still alive keeps them through its own descriptors."""
+    """Release the locks; a trainer that is still alive keeps them through its own descriptors."""
     while held:
         liveness.release(held.pop())
 
@@ -281,12 +281,12 @@ class Outcome(Enum):
     OK = "ok"
     FAILED = "failed"
     LOST = "lost"
-    """It ended, but nobody saw how: neither ok nor failed."""
+    """It ended, and nobody saw how: neither ok nor failed."""
     MISSING = "missing"
 
 
 class Verdict(Enum):
-    """What that means for the waiting run."""
+    """What another run's outcome means for the waiting run."""
 
     WAIT = "wait"
     GO = "go"
@@ -305,7 +305,7 @@ def judge(when: str, outcome: Outcome) -> Verdict:
 
 
 def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
-    """Look at the other run. One that crashed and will be started again has no outcome yet."""
+    """Return the outcome of another run; one that crashed and will be restarted has none yet."""
     if not run.path.is_dir():
         return Outcome.MISSING
     status = storage.read_or_none(Status, run.status)
@@ -320,7 +320,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
     if record is None:
         return Outcome.LOST
     beat = witnesses.newest_beat(run, spec, record.attempt, record.started) if spec else None
-    # Finished: exited 0 without a stop request and, if it wrote heartbeats, in phase `done`.
+    # Finished means: exit code 0 without a stop request and, if it wrote heartbeats, in phase `done`.
     done = beat is None or beat.phase in (None, "done")
     if record.unknown and record.requested_by is None:
         return Outcome.OK if beat is not None and beat.phase == "done" else Outcome.LOST
@@ -328,7 +328,7 @@ def outcome(run: RunDir, table: ProcessTable, boot_id: str) -> Outcome:
 
 
 def sentence(after: Mapping[str, str], found: Outcome) -> str:
-    """Why a dependency can never be met any more."""
+    """Say why a dependency can no longer be met."""
     run, when = after.get("run", "?"), after.get("when", "ok")
     if found is Outcome.MISSING:
         return f"run {run} does not exist"

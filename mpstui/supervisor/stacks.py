@@ -1,8 +1,8 @@
-"""``dump_stacks``: where every thread of a training is, even of one that hangs, written into its output.
+"""``dump_stacks``: write where every thread of a training is, even of one that hangs, into its output.
 
 A training process that supports it says so in ``attempts/<n>/stack_signal``: one line with the signal on which
 :mod:`faulthandler` writes its stacks, its pid and its start time. The agent and our trainers install this handler; it
-works even where Python itself is stuck. For other programs ``py-spy`` is used, if it is installed and permitted.
+works even if Python itself is stuck. For other programs ``py-spy`` is used, if it is installed and permitted.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .state import Supervision
 from .witnesses import size_of
 
 PATIENCE_SECONDS = 3.0
-"""A process that runs or sleeps needs milliseconds; one in an uninterruptible call does not answer at all."""
+"""A running or sleeping process needs milliseconds; one in an uninterruptible call does not answer at all."""
 PY_SPY_SECONDS = 10.0
 MOST_COUNTED_BYTES = 64 << 20
-"""In a longer log only bytes are counted, not lines."""
+"""In a longer log, lines are not counted: only the byte offset is told."""
 _END_OF_DUMP = b"Current thread 0x"
-"""Each dump names the thread that received the signal once, at its end: only that thread's frames follow."""
+"""Each dump names the thread that received the signal once, and last: only that thread's frames follow."""
 _HOW = "`pip install py-spy` and ask again, or run it under the agent"
 
 
@@ -38,7 +38,7 @@ class _Dump(NamedTuple):
     request: Request
     output: Path
     begin: int
-    """Length of the output before it, in bytes."""
+    """Length of the output before the dump, in bytes."""
     asked: tuple[int, ...]
     deadline: float
     py_spy: tuple[subprocess.Popen[bytes], ...] = ()
@@ -54,15 +54,15 @@ class StackDumps:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is still unanswered."""
+        """True while a request is unanswered."""
         return self._dump is not None or bool(self._waiting)
 
     def ask(self, request: Request) -> None:
-        """Take a request; it is answered when the stacks are in the output, or cannot come."""
+        """Take a request; it is answered when the stacks are in the output, or will not come."""
         self._waiting.append(request)
 
     def poll(self) -> None:
-        """Begin the next request, answer those that are done."""
+        """Answer the request in progress if it is done, and begin the next."""
         if self._dump is not None:
             self._finish(self._dump)
         while self._dump is None and self._waiting:
@@ -78,7 +78,7 @@ class StackDumps:
                     self._py_spy(request, attempt, output)
 
     def _signal(self, request: Request, attempt: Attempt, output: Path) -> bool:
-        """Send each process the signal it listens for; any other would end it. False if no process listens."""
+        """Send each process its own stack signal, since any other might end it; False if no process has one."""
         begin, send = size_of(output), self._supervision.machine.signaller.send
         listeners = [item for item in listening(attempt) if item[1] in attempt.family.members]
         asked = tuple(identity.pid for number, identity in listeners if send(identity, number))
@@ -137,7 +137,7 @@ class StackDumps:
 
 
 def listening(attempt: Attempt) -> list[tuple[int, ProcessIdentity]]:
-    """The processes of an attempt that dump their stacks, each with the signal that makes it do so."""
+    """Return the processes of an attempt that can dump their stacks, each after the signal that makes it do so."""
     found: dict[ProcessIdentity, int] = {}
     with contextlib.suppress(OSError, UnicodeDecodeError):
         for line in storage.read_text(attempt.run.attempt(attempt.number).stack_signal).splitlines():
@@ -148,7 +148,7 @@ def listening(attempt: Attempt) -> list[tuple[int, ProcessIdentity]]:
 
 
 def _outcome(process: subprocess.Popen[bytes], late: bool) -> str | None:
-    """Empty when it went well, else why not; None while it runs."""
+    """Return an empty string if py-spy succeeded, else why not; None while it runs."""
     if process.poll() is None:
         if not late:
             return None

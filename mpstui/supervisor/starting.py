@@ -1,4 +1,4 @@
-"""What a supervisor does on arrival, and how an attempt that is due starts: slot, memory, disk, program."""
+"""What a supervisor does first, and how an attempt that is due starts: slot, memory, disk, program."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NEW_ATTEMPT: dict[str, Any] = {
         *("next_start", "waiting_for", "message"),
     )
 }
-"""Fields of the status that are cleared when another attempt starts."""
+"""Status fields to reset when another attempt starts."""
 
 
 def arrive(supervision: Supervision) -> None:
-    """Start, adopt, wait, close or rest, as the witnesses say."""
+    """Take over a run: start, adopt, wait, close or rest, as the witnesses demand."""
     seen = witnesses.gather(supervision.run, supervision.found, supervision.machine.table, supervision.machine.boot_id)
     duty = witnesses.decide(seen)
     if duty is not Duty.ADOPT:
@@ -47,7 +47,7 @@ def arrive(supervision: Supervision) -> None:
     elif duty is Duty.BACK_OFF:
         _back_off_again(supervision, seen)
     elif duty is Duty.CLOSE:
-        # We had asked it to end, and it ended while no supervisor was alive.
+        # A supervisor had asked it to end, and it ended while none was alive.
         asked = ending.request_in_progress(supervision) if supervision.journal.status.asked_at is not None else None
         record = supervision.conclusion(seen.attempt, Ending(), asked, ())
         supervision.journal.exit(record)
@@ -56,7 +56,7 @@ def arrive(supervision: Supervision) -> None:
 
 
 def _interrupted_restart(supervision: Supervision, number: int) -> Plan:
-    """The plan of an attempt that the supervisor before us was about to start: by a request, else by the rule."""
+    """Return the plan of an attempt that the previous supervisor was about to start, by a request or by the rule."""
     waiting = (item for item in rundir.unanswered(supervision.run) if item.action == "restart")
     request = next((item for item in waiting if item.attempt < number), None)
     if request is None:
@@ -106,7 +106,7 @@ def _back_off_again(supervision: Supervision, seen: Witnesses) -> None:
 
 
 def _close_lost(supervision: Supervision) -> None:
-    """Before another attempt: one whose end nobody saw gets a record that says just that."""
+    """Before the next attempt, give one whose end nobody saw a record that says just that."""
     number = supervision.journal.status.attempt
     if number < 1 or supervision.has_ended(number):
         return
@@ -117,7 +117,7 @@ def _close_lost(supervision: Supervision) -> None:
 
 
 def start_when_due(supervision: Supervision) -> None:
-    """Start what is due, unless something must still be waited for."""
+    """Start what is due, unless it still has to wait for something."""
     upcoming = supervision.upcoming
     if upcoming is None or supervision.now < upcoming.due or not supervision.starts_here:
         return
@@ -213,14 +213,14 @@ def _has_slot(supervision: Supervision, plan: Plan) -> bool:
 
 
 def _wait_for(supervision: Supervision, plan: Plan, what: str | None, text: str, *, phase: str) -> None:
-    """Say once what it waits for. A restart by rule keeps its ``next_start``: the next supervisor sees it due."""
+    """Record once what it waits for. An automatic restart keeps its ``next_start``: the next supervisor sees it due."""
     if (supervision.journal.status.waiting_for, supervision.journal.status.phase) != (what, phase):
         supervision.journal.update(phase=phase, waiting_for=what, message=text)
         supervision.journal.event("phase", text, attempt=plan.number)
 
 
 def _has_disk_space(supervision: Supervision, plan: Plan) -> bool:
-    """The launcher checks for runs that start now; one that starts by itself hours later must be checked again."""
+    """Check the disk for automatic starts: the launcher's own check may be hours old by then."""
     by_itself = plan.automatic or (plan.queued and supervision.queue_slot.needed)
     lacking = lacking_disk_space(supervision) if by_itself else None
     if lacking:
@@ -229,7 +229,7 @@ def _has_disk_space(supervision: Supervision, plan: Plan) -> bool:
 
 
 def _memory_is_back(supervision: Supervision, plan: Plan) -> bool:
-    """Whether the attempt before this one gave its memory back; not asked before the first attempt."""
+    """True if the previous attempt's memory is free again, or no more of it will be; always before the first."""
     release = supervision.memory.poll()
     if not release.ready:
         return False

@@ -22,8 +22,8 @@ draining        ``ended``, ``backing_off``                      ``ending.watch``
                                                                 those that stay are survivors
 ==============  ==============================================  ======================================================
 
-A supervisor arrives in any of these (``starting.arrive``), as ``witnesses`` find it. Nothing is decided twice: one tick
-of ``loop`` first takes requests, then watches the attempt, then answers, then starts what is due, in this order.
+A new supervisor may find a run in any of these states (``starting.arrive``), which ``witnesses`` tells. Nothing is
+decided twice: one tick of ``loop`` takes requests, watches the attempt, answers, and starts what is due, in this order.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from .job import Job
 
 NO_REQUEST: Mapping[str, None] = MappingProxyType({"request": None, "action": None, "asker": None})
-"""What the status says about the request being carried out if there is none."""
+"""Fields of the status if no request is being carried out."""
 NO_FILE = "sigterm-"
-"""Ids of requests without a file, which therefore get no answer file, begin like this."""
+"""Prefix of the ids of requests that have no file, and so get no answer file."""
 
 
 def left_alone(strangers: Iterable[ProcessIdentity]) -> str:
-    """A sentence about recorded processes that get no signal; empty if there are none."""
+    """Return a sentence about recorded processes that get no signal; empty if there are none."""
     pids = ", ".join(f"pid {member.pid}" for member in strangers)
     return pids and f"left alone: {pids}, tied to this run only by pid and start time"
 
@@ -72,7 +72,7 @@ def _rehearsal(options: Any) -> Rehearsal | None:
 
 
 class Upcoming(NamedTuple):
-    """An attempt that is wanted, and the monotonic time from which it may start."""
+    """An attempt to be started, and the monotonic time from which it may start."""
 
     plan: Plan
     due: float
@@ -87,7 +87,7 @@ class Supervision:
         self.spec = spec
         self.machine = machine
         self.found = status
-        """The status left by the supervisor before us."""
+        """The status that the previous supervisor left."""
         self.job: Job | None = None
         """The scheduler's job of which this supervisor is the first process."""
         self.journal = Journal(run, base, machine.clock)
@@ -102,14 +102,14 @@ class Supervision:
         self.saving: SavingWatch | None = None
         self.drained_by: float | None = None
         self.launched: LaunchRecord | None = None
-        """What the attempt was started with, as far as that is on record."""
+        """What the attempt was started with, if that is on record."""
         self.first_step: int | None = None
-        """In a rehearsal: the step from which its own steps are counted."""
+        """In a rehearsal, the step from which its own steps are counted."""
 
     @property
     def starts_here(self) -> bool:
-        """Whether this supervisor may begin attempts: those of a job begin inside it, anywhere else they can only be
-        called off."""
+        """True if this supervisor may begin attempts: those of a job begin inside it; elsewhere they can only be called
+        off."""
         return self.spec.engine is None or self.job is not None
 
     @property
@@ -118,11 +118,11 @@ class Supervision:
         return self.machine.clock.monotonic()
 
     def trainer_lives(self) -> bool:
-        """Whether the trainer's end has not been seen yet."""
+        """True if there is a trainer whose end has not been seen yet."""
         return self.attempt is not None and self.attempt.ending is None
 
     def schedule(self, plan: Plan, *, phase: str, delay_seconds: float = 0.0, **status: Any) -> None:
-        """Have an attempt started, now or later; replaces one that was scheduled before."""
+        """Schedule an attempt, for now or later, in place of any scheduled before."""
         self.upcoming = Upcoming(plan, self.now + delay_seconds)
         self.memory.wait_anew()
         due = self.machine.clock.wall() + delay_seconds if delay_seconds or plan.automatic else None
@@ -136,11 +136,11 @@ class Supervision:
         self.journal.update(**{**ended, **status})
 
     def forget_upcoming(self) -> None:
-        """The upcoming attempt is no longer ours to start; the record keeps it."""
+        """Leave the upcoming attempt to others; it stays on record."""
         self.upcoming = None
 
     def begin(self, attempt: Attempt) -> None:
-        """The upcoming attempt is alive now, or one was found alive."""
+        """Take charge of an attempt that has just started, or was found alive."""
         self.attempt, self.upcoming, self.drained_by, self.saving = attempt, None, None, None
         self.launched = storage.read_or_none(LaunchRecord, self.run.attempt(attempt.number).launch)
         self.first_step = None
@@ -148,10 +148,10 @@ class Supervision:
             attempt.everywhere = self.job.signal_once()
 
     def find_remains(self) -> str:
-        """Make what is still alive of an ended attempt the attempt again, as far as it is proved to belong to the run.
+        """Make the living processes of an ended attempt the attempt again, if they are proved to belong to the run.
 
         Returns:
-            What to say about processes that nothing but the record ties to this run; empty if there are none.
+            What to say about processes that only the record ties to this run; empty if there are none.
         """
         status = self.journal.status
         known, strangers = witnesses.recorded_family(self.run, status, self.machine.boot_id, self.machine.table)
@@ -165,7 +165,7 @@ class Supervision:
     def accept(self, request: Request) -> None:
         """Have the stop sequence carry out a request.
 
-        Checkpoints are watched from now on, before the trainer is asked: one it begins at once must not be missed.
+        Checkpoints are watched even before the trainer is asked, so as not to miss one that it begins at once.
         """
         self.accepted.append(request)
         if self.saving is None and self.attempt is not None:
@@ -173,12 +173,12 @@ class Supervision:
             self.saving = SavingWatch(self.run, self.spec, template, self.attempt.number, self.machine.clock)
 
     def take_accepted(self) -> list[Request]:
-        """Hand over the requests that the stop sequence has carried out, or given up on, to be answered."""
+        """Hand over, to be answered, the requests that the stop sequence has carried out or given up on."""
         taken, self.accepted = self.accepted, []
         return taken
 
     def drain(self, seconds: float) -> None:
-        """The trainer has ended: its children have this long to leave."""
+        """Give the children of the ended trainer this long to leave."""
         self.drained_by = self.now + seconds
 
     def end_attempt(self, **status: Any) -> None:
@@ -188,19 +188,19 @@ class Supervision:
             self.journal.update(**status)
 
     def own_mark(self) -> dict[str, Any]:
-        """This supervisor's identity in the status."""
+        """Return this supervisor's identity as fields of the status."""
         me = self.machine.table.find(os.getpid())
         mark = {"supervisor": me.identity if me else None, "boot_id": self.machine.boot_id}
         return {**mark, "job": self.job.start} if self.job is not None else mark
 
     def leading_request(self) -> Request | None:
-        """The request that ends the attempt: the newest kill, otherwise the newest other."""
+        """Return the request that ends the attempt: the newest kill, else the newest of the others."""
         kills = [request for request in self.accepted if request.action == "kill"]
         found = kills or self.accepted
         return found[-1] if found else None
 
     def requested_plan(self, request: Request) -> Plan:
-        """The attempt that a restart request asks for; if the run never ran, queue and dependencies still apply."""
+        """Return the attempt that a restart request asks for; dependencies still apply if the run has never run."""
         options = request.options
         template, device = options.get("launch"), options.get("device")
         never_ran = not self.run.attempt(self.journal.status.attempt).launch.exists()
@@ -218,12 +218,12 @@ class Supervision:
         )
 
     def automatic_plan(self, number: int, reason: str) -> Plan:
-        """The attempt that the restart rule demands."""
+        """Return the attempt that the restart rule demands."""
         device = self.spec.restart.device
         return Plan(number, reason, by="restart rule", device=device, source="latest", automatic=True)
 
     def why_not(self, plan: Plan) -> str | None:
-        """Why an attempt could not start, found out before anything is ended for it; None if it could."""
+        """Return why an attempt could not start, checked before anything is ended for it; None if it could."""
         try:
             command, _ = prepare(self.run, self.spec, self.journal.status, plan, self.machine)
             if plan.request and self.attempt:
@@ -238,13 +238,13 @@ class Supervision:
         self.journal.exit(ExitRecord(plan.number, self.machine.clock.wall(), **record))
 
     def has_ended(self, number: int) -> bool:
-        """Whether attempt ``number`` has its exit record."""
+        """True if attempt ``number`` has its exit record."""
         return witnesses.read_exit(self.run, number) is not None
 
     def conclusion(
         self, attempt: int, ending: Ending, asked: Request | None, survivors: tuple[ProcessIdentity, ...], **notes: str
     ) -> ExitRecord:
-        """The exit record of an attempt."""
+        """Build the exit record of an attempt."""
         return conclusion.conclude(
             self.run,
             self.spec,

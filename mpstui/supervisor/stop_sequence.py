@@ -1,6 +1,6 @@
 """The stop sequence as a pure state machine: ask, give time (more while a checkpoint is being written), kill, verify.
 
-Time comes in as a number, what is alive as a :class:`Sight`; out come the moves that :mod:`.attempt` carries out.
+Inputs are the time and what is alive (:class:`Sight`); outputs are the moves that :mod:`.attempt` carries out.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 from ..wire.records import StopRule
 
 HEIR_GRACE_SECONDS = 6.0
-"""DataLoader workers check for their parent every 5 s (measured with torch 2.13); then they leave by themselves."""
+"""DataLoader workers check for their parent every 5 s (measured with torch 2.13), and leave once it is gone."""
 KILL_AGAIN_SECONDS = 1.0
 GIVE_UP_SECONDS = 10.0
-"""What survives SIGKILL for this long is stuck in an uninterruptible call: reporting that beats waiting."""
+"""A process that survives SIGKILL this long is stuck in an uninterruptible call: reporting that beats waiting."""
 
 
 class StopStep(Enum):
@@ -36,7 +36,7 @@ class Move(Enum):
 
 
 class Sight(NamedTuple):
-    """What is still there."""
+    """What is still alive."""
 
     leader: bool
     """The trainer itself runs."""
@@ -52,7 +52,7 @@ class Sight(NamedTuple):
 
 
 class StopSequence(NamedTuple):
-    """How far the stop sequence of one attempt has come. ``began``, ``since`` and the others are monotonic seconds."""
+    """How far the stop sequence of one attempt has come. All times are monotonic seconds."""
 
     rule: StopRule
     step: StopStep
@@ -72,15 +72,15 @@ Moved = tuple[StopSequence, tuple[Move, ...]]
 
 
 def asking_signal(rule: StopRule) -> signal.Signals:
-    """The polite signal of a profile; many programs save on Ctrl-C and not on SIGTERM."""
+    """Return the signal that asks a program to end; many save on Ctrl-C and not on SIGTERM."""
     return signal.SIGINT if rule.signal.lower() == "int" else signal.SIGTERM
 
 
 def begin(rule: StopRule, now: float, *, force: bool) -> Moved:
-    """The first step. The processes are also continued: a stopped one could not answer.
+    """Take the first step. The processes are also continued: a suspended one could not react.
 
-    Even if no record says that they are paused: whoever stopped them may have left no record, and the supervisor that
-    was to continue them may have died first. To a running process SIGCONT does nothing.
+    This is done even if no record says that they are paused: whoever suspended them may have left none, and a
+    supervisor about to continue them may have died. SIGCONT does nothing to a running process.
     """
     if force:
         return _kill(StopSequence(rule, StopStep.KILLING, now, now), now)
@@ -88,14 +88,14 @@ def begin(rule: StopRule, now: float, *, force: bool) -> Moved:
 
 
 def escalate(sequence: StopSequence, now: float) -> Moved:
-    """Somebody wants it ended now; a sequence that already kills does not change."""
+    """Kill now instead of waiting; a sequence that already kills does not change."""
     if sequence.step in (StopStep.KILLING, StopStep.GONE):
         return sequence, ()
     return _kill(sequence._replace(step=StopStep.KILLING, since=now), now)
 
 
 def advance(sequence: StopSequence, sight: Sight, now: float) -> Moved:
-    """The next step, if it is time for one."""
+    """Take the next step, if it is time for one."""
     if sequence.step is StopStep.GONE:
         return sequence, ()
     if sight.gone:

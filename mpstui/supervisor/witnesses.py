@@ -1,4 +1,4 @@
-"""What the files and locks of a run prove: what an arriving supervisor has to do, and how far the training got."""
+"""What a run's files and locks prove: what a new supervisor has to do, and how far the training got."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Duty(Enum):
     ADOPT = "adopt"
     """Its processes are alive without a supervisor."""
     BACK_OFF = "back_off"
-    """It crashed; its restart is due, or was due and waits its turn."""
+    """It crashed, and an automatic restart is scheduled or queued."""
     CLOSE = "close"
-    """It was asked to end, and ended while nobody was looking: record that."""
+    """It was asked to end, and ended unobserved: record that."""
     REST = "rest"
-    """It ended; only requests can bring new work."""
+    """It has ended; only requests can bring new work."""
 
 
 class Witnesses(NamedTuple):
-    """What is left of the newest attempt."""
+    """The traces of the newest attempt."""
 
     attempt: int
     phase: str | None
     ended: bool
     """There is an exit record."""
     begun: bool
-    """Its program was started: a recorded pid, or output, or a heartbeat."""
+    """Its program was started: there is a recorded pid, output or a heartbeat."""
     alive: bool
     """``run.lock`` is held, or the recorded trainer runs and proves that it belongs to this run."""
     asked_to_end: bool = False
@@ -51,7 +51,7 @@ class Witnesses(NamedTuple):
 
 
 def decide(seen: Witnesses) -> Duty:
-    """The duty that follows from the witnesses."""
+    """Return the duty that follows from the witnesses."""
     if seen.ended:
         return Duty.BACK_OFF if seen.phase in ("backing_off", "queued") and seen.restart_due else Duty.REST
     if seen.alive:
@@ -82,11 +82,10 @@ def gather(run: RunDir, status: Status | None, table: ProcessTable, boot_id: str
 def recorded_family(
     run: RunDir, status: Status | None, boot_id: str, table: ProcessTable
 ) -> tuple[Family, tuple[ProcessIdentity, ...]]:
-    """The processes that a status names as an attempt's, and those among them that must be left alone.
+    """Return the processes that a status names as an attempt's, and those among them that must be left alone.
 
     The latter are alive with the recorded pid and start time, but nothing proves that they belong to this run. A
-    trainer that is gone remains the leader, with a start time that nobody has: a zombie's session and group prove
-    nothing.
+    trainer that is gone remains the leader, with an impossible start time: a zombie's session and group prove nothing.
     """
     if status is None or status.boot_id != boot_id:
         return Family(None), ()
@@ -100,18 +99,18 @@ def recorded_family(
 
 
 def read_exit(run: RunDir, attempt: int) -> ExitRecord | None:
-    """The exit record of an attempt; None when there is none or it cannot be read."""
+    """Return the exit record of an attempt; None if there is none or it cannot be read."""
     return storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file; 0 where there is none."""
+    """Return the size of a file in bytes; 0 if there is none."""
     found = storage.stat_of(path)
     return found.st_size if found else 0
 
 
 def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
-    """The last ``limit`` bytes of a file as text; empty when it cannot be read."""
+    """Return the last ``limit`` bytes of a file as text; empty if it cannot be read."""
     try:
         with storage.open_file(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -122,10 +121,10 @@ def read_tail(path: Path, limit: int = TAIL_BYTES) -> str:
 
 
 def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> Heartbeat | None:
-    """The attempt's newest heartbeat, or None.
+    """Return the attempt's newest heartbeat, or None.
 
     Args:
-        since: a watched file outside the run directory counts only when it was written after this moment.
+        since: Unix seconds; a heartbeat from a watched file outside the run directory must not be older.
     """
     found, watched = heartbeat.read(run.attempt(attempt).heartbeat()), spec.watch.get("heartbeat")
     if found is not None or not watched:
@@ -138,7 +137,7 @@ def newest_beat(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
 
 
 def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = None) -> int | None:
-    """The global step the attempt had reached when it last reported."""
+    """Return the global step that the attempt last reported; None if it reported none."""
     beat = newest_beat(run, spec, attempt, since)
     if beat is not None and beat.step is not None:
         return beat.step
@@ -152,7 +151,7 @@ def newest_step(run: RunDir, spec: Spec, attempt: int, since: float | None = Non
 
 
 def counts_anew(run: RunDir, attempt: int) -> bool:
-    """Whether an attempt resumed from a checkpoint while its agent counted steps from the start of the process."""
+    """True if an attempt resumed from a checkpoint while its agent counted steps from the start of the process."""
     beat = heartbeat.read(run.attempt(attempt).heartbeat())
     launch = storage.read_or_none(LaunchRecord, run.attempt(attempt).launch)
     return beat is not None and beat.step_from == "process" and launch is not None and launch.checkpoint is not None

@@ -1,4 +1,4 @@
-"""Where checkpoints lie, what their names mean, and the mark of the run that wrote them; the same everywhere."""
+"""Checkpoints: where they are found, what their names mean, and the mark of the run that wrote each."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from . import storage
 
 _MAGIC = re.compile(r"[*?\[]")
 MOST_ENTRIES = 200_000
-"""How many names one pattern is compared with: a training must not wait while the whole disk is searched."""
+"""The most names to compare with one pattern: a training must not wait while the whole disk is searched."""
 
 _BEST = re.compile(r"(?<![a-z])best|best(?![a-z])", re.IGNORECASE)
 _EARLIER = re.compile(r"^best-earlier-(\d+)$")
 
 
 def is_best(stem: str) -> bool:
-    """Whether a file's name, without its suffix, says it is the best one; not the best of an earlier training."""
+    """True if a file stem marks the best checkpoint, and not the best of an earlier training."""
     return _BEST.search(stem) is not None and not is_earlier_best(stem)
 
 
 def earlier_best(number: int) -> str:
-    """The name, without its suffix, for the best of a training once the next training has a best of its own."""
+    """Return the file stem that a training's best checkpoint gets once a later training has a best of its own."""
     return f"best-earlier-{number}"
 
 
 def is_earlier_best(stem: str) -> bool:
-    """Whether a name is one of :func:`earlier_best`."""
+    """True if :func:`earlier_best` made this name."""
     return earlier_number(stem) > 0
 
 
 def earlier_number(stem: str) -> int:
-    """The number in a name from :func:`earlier_best`, the highest being the newest; 0 for any other name."""
+    """Return the number in a name from :func:`earlier_best` (the highest is the newest); 0 for any other name."""
     found = _EARLIER.match(stem)
     return int(found[1]) if found else 0
 
@@ -44,24 +44,24 @@ def earlier_number(stem: str) -> int:
 _TAIL_BYTES = 1 << 18
 """Bytes read from the end of the events: about the newest thousand events."""
 _HEAD_BYTES = 16 * 1024
-"""`torch.save` writes the pickled structure first and uncompressed; the mark stands at its beginning."""
+"""`torch.save` writes the pickled structure first and uncompressed; the mark is near its beginning."""
 _MARK = "mpstui-run:"
-"""The id after it ends in a semicolon: pickle puts its next opcode, which may be a letter, right after a text."""
+"""A run id and a semicolon follow: pickle puts its next opcode, which may be a letter, right after a string."""
 _FOUND = re.compile(_MARK.encode() + rb"([0-9A-Za-z][0-9A-Za-z._-]{0,127});")
 
 
 MANIFEST = "manifest"
-"""In a checkpoint folder that several ranks wrote together: the file with what all parts have in common."""
+"""In a sharded checkpoint, a folder that several ranks wrote together: the file with what all parts share."""
 _ROWS = re.compile(r"^rows-(\d{1,6})-of-(\d{1,6})$")
 
 
 def rows_name(rank: int, of: int) -> str:
-    """The file of one rank in such a folder."""
+    """Return the name of one rank's file in a sharded checkpoint."""
     return f"rows-{rank}-of-{of}"
 
 
 def lacks_parts(names: Iterable[str]) -> bool:
-    """Whether a folder with these names is a checkpoint that ranks wrote together and of which parts are missing."""
+    """True if a folder with these names is a sharded checkpoint with parts missing."""
     names = set(names)
     of = next((int(found[2]) for name in names if (found := _ROWS.match(name))), 0)
     if not of:
@@ -70,12 +70,12 @@ def lacks_parts(names: Iterable[str]) -> bool:
 
 
 def mark(run: str) -> str:
-    """What a trainer puts at the beginning of a checkpoint's state."""
+    """Return the mark that a trainer puts at the beginning of a checkpoint's state."""
     return f"{_MARK}{run};"
 
 
 def owner_of(path: Path) -> str | None:
-    """The id of the run that wrote a checkpoint; None if the file does not say or cannot be read."""
+    """Return the id of the run that wrote a checkpoint; None if the file does not say or cannot be read."""
     try:
         with storage.open_file(path / MANIFEST if path.is_dir() else path) as file:
             found = _FOUND.search(file.read(_HEAD_BYTES))
@@ -85,10 +85,10 @@ def owner_of(path: Path) -> str | None:
 
 
 def told(events: Path) -> list[Path]:
-    """The checkpoints that a training reported and that still exist, the newest report first.
+    """Return the checkpoints that a training reported and that still exist, the newest report first.
 
-    Files of bare weights, which only the agent saw being saved, do not count: it is unknown whether a training resumes
-    from them. Copies come last: what is copied late, such as the best one at the end, may have been saved early.
+    Weights-only files, which the agent alone saw being saved, do not count: nothing shows that a training can resume
+    from them. Copies come last: one made late, such as of the best at the end, may hold an early state.
     """
     known = [(path, record) for path, record in _saved(events) if record.get("weights_only") is not True]
     found = dict.fromkeys(path for path, _ in sorted(known, key=lambda one: "copy_of" in one[1]))
@@ -96,7 +96,7 @@ def told(events: Path) -> list[Path]:
 
 
 def tellers(runs: Path) -> dict[str, tuple[float, str]]:
-    """For each path, which run last reported saving there and when, whether the run said so itself or its agent did."""
+    """Map each path to when a run (or its agent) last reported saving there, Unix seconds, and which run it was."""
     try:
         names = sorted(os.listdir(runs))  # noqa: PTH208 - names are enough
     except OSError:
@@ -111,13 +111,13 @@ def tellers(runs: Path) -> dict[str, tuple[float, str]]:
 
 
 def last_told(events: Path, path: str) -> dict[str, Any] | None:
-    """The newest event that names this checkpoint, or of one whose folder this file is in; None if none does."""
+    """Return the newest event that names this checkpoint or the folder it is in; None if there is none."""
     places = (path, os.path.dirname(path))  # noqa: PTH120
     return next((record for saved, record in _saved(events) if saved in places), None)
 
 
 def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The checkpoints that a run's events name, the newest first."""
+    """Yield the checkpoints that a run's events name, the newest first."""
     try:
         with storage.open_file(events) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
@@ -135,10 +135,10 @@ def _saved(events: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def matching(root: Path, pattern: str) -> Iterator[Path]:
-    """What a glob finds below ``root``, or from where the pattern says (``/``, ``~``), in the order of ``Path.glob``.
+    """Yield what a glob matches below ``root``, or where an absolute or ``~`` pattern points, as ``Path.glob`` would.
 
-    Each folder is read once for each part of the pattern, so several ``**`` take no longer than one, and the search
-    ends after :data:`MOST_ENTRIES` names. A pattern that makes no sense finds nothing.
+    Each folder is read at most once per part of the pattern, so several ``**`` take no longer than one, and the search
+    ends after :data:`MOST_ENTRIES` names. An invalid pattern matches nothing.
     """
     try:
         wanted = Path(pattern).expanduser()
@@ -175,5 +175,5 @@ def _inside(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except (OSError, ValueError):  # no folder, not readable for us, or an impossible name
+    except (OSError, ValueError):  # not a folder, not readable by us, or an impossible name
         return []

@@ -14,5 +14,5 @@ def signal_name(number: int) -> str:
 
 
 def told_cause(cause: str | None) -> str | None:
-    """A cause as it is told to people: who sent a SIGKILL, the system or somebody, it does not say."""
+    """Return a cause as people see it: it does not say who sent a SIGKILL, the system or a person."""
     return "SIGKILL" if cause == "killed_os" else cause

@@ -61,7 +61,7 @@ class Heartbeat(NamedTuple):
     monotonic: Optional[float] = None
     boot_id: Optional[str] = None
     expect_next_in: Optional[float] = None
-    """The next beat comes within this many seconds: the writer's own promise."""
+    """The writer promises the next beat within this many seconds."""
     phase: Optional[str] = None
     device: DeviceReading = DeviceReading()
     epoch: Optional[float] = None
@@ -79,38 +79,38 @@ class Heartbeat(NamedTuple):
     checkpoint: Optional[CheckpointNote] = None
     nonfinite: tuple[str, ...] = ()
     data: Optional[str] = None
-    """What it trains on, in a few words; generated data says "synthetic"."""
+    """What it trains on, in a few words; "synthetic" for generated data."""
     loss_seen: Optional[str] = None
-    """Where the agent got the loss from: ``backward`` (the value it was called on; what the program prints is more
-    reliable) or ``trainer`` (reported by a framework), also before there is one; None: the program reports itself."""
+    """Where the agent gets the loss from: ``backward`` (the tensor it is called on; what the program prints is more
+    reliable) or ``trainer`` (a framework reports it). Set even before the first loss. None: the program reports."""
     step_from: Optional[str] = None
     """``process``: steps count from the start of this process, which may have resumed from a checkpoint; ``updates``:
-    they are optimizer updates, in a program that acts in an environment and counts its steps there."""
+    they are optimizer updates, in a reinforcement learning program that counts environment steps itself."""
     first_epoch: Optional[int] = None
-    """0: the program counts its epochs from there; None: from 1."""
+    """0 if the program counts its epochs from 0; None: from 1."""
     begun_step: Optional[int] = None
-    """How many of the steps were done before this process, where it goes on from a checkpoint."""
+    """How many of the steps were done before this process, if it resumed from a checkpoint."""
     training: Optional[int] = None
-    """The number of this training within the process, from the second on, as in a search or a cross-validation.
-    ``epoch`` and the plan belong to it alone; where the agent counts, ``step`` goes on through all trainings."""
+    """The number of this training within the process, set from the second on, as in a search or a cross-validation.
+    ``epoch`` and the planned totals belong to it alone; an agent's ``step`` keeps counting across all trainings."""
     reported: tuple[str, ...] = ()
-    """What the training code reports itself, with ``report()``; the agent observed the rest."""
+    """The fields that the training code itself reports with ``report()``; the agent observed the rest."""
     answers: tuple[str, ...] = ()
-    """Requests that the trainer carries out itself; if ``stop`` is among them, it saves before it ends."""
+    """Requests that the trainer carries out itself; with ``stop`` among them, it saves before it ends."""
     doing: Optional[str] = None
-    """The trainer's own word for what it does, where none of our phases fits."""
+    """The trainer's own word for what it is doing, if none of our phases fits."""
     batch_size: Optional[int] = None
     """Samples in one batch of training data, in this process alone."""
     accumulate: Optional[int] = None
     """Batches per optimizer step."""
     epoch_batches: Optional[int] = None
-    """Batches in an epoch, where those too few for a step are carried over: some epochs have one step more."""
+    """Batches in an epoch, if a last group too small for a step is carried over: some epochs have one step more."""
     planned_epochs: Optional[float] = None
-    """The epochs that the program's parser of arguments knows, a default too: it may not be what counts."""
+    """The total according to the program's parsed arguments, defaults included: the program may not go by it."""
     planned_steps: Optional[int] = None
-    """The steps that it knows, where it knows no epochs."""
+    """The same for steps, if the arguments give no epochs."""
     planned_batch_size: Optional[int] = None
-    """The size of a batch that it knows."""
+    """The batch size according to the same arguments."""
 
 
 def to_json(beat: Heartbeat) -> dict[str, Any]:
@@ -138,9 +138,9 @@ def from_json(record: Mapping[str, Any]) -> Heartbeat:
 
 
 def epoch_told(epoch: Optional[float], epochs: Optional[float], first_epoch: Optional[int]) -> Optional[float]:
-    """The epoch being trained, as it is told everywhere: on the screen, in lists, in JSON and in alerts.
+    """Return the epoch being trained as it is shown everywhere: on the screen, in lists, in JSON and in alerts.
 
-    Where a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
+    If a program counts from 0 and the total is known, one is added, so that the last of four is ``4/4``.
     """
     if epoch is None or epochs is None or first_epoch != 0:
         return epoch
@@ -148,7 +148,7 @@ def epoch_told(epoch: Optional[float], epochs: Optional[float], first_epoch: Opt
 
 
 def read(path: Path) -> Optional[Heartbeat]:
-    """The heartbeat in a file; None when there is none or it cannot be read."""
+    """Return the heartbeat in a file; None if there is none or it cannot be read."""
     try:
         record = storage.read_json(path)
         return from_json(record) if record is not None else None
@@ -162,7 +162,7 @@ def number(value: Any) -> Optional[float]:
         return None
     try:
         return value if math.isfinite(value) else None
-    except OverflowError:  # JSON's integers have any length, and nothing that is counted here has 309 digits
+    except OverflowError:  # JSON's integers may be of any length; none of ours has 309 digits
         return None
 
 
@@ -182,13 +182,13 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _part(kind: Any) -> Callable[[Any], Any]:
-    """How to read a field whose value is an object of its own."""
+    """Return a reader for a field whose value is an object of its own."""
     readers = _readers(kind)
     return lambda value: kind(**{name: fit(_mapping(value).get(name)) for name, fit in readers})
 
 
 def _readers(kind: Any) -> list[tuple[str, Callable[[Any], Any]]]:
-    """How each field is read, according to its annotation."""
+    """Pair each field with the reader for its annotation."""
     return [(name, _READ[hint]) for name, hint in kind.__annotations__.items()]
 
 

@@ -1,4 +1,4 @@
-"""A run that a scheduler starts: what its supervisor must know about the scheduler, and the record of the job."""
+"""Runs started by a scheduler: what the supervisor must know about the scheduler, and the record of the job."""
 
 # No `from __future__ import annotations` here: see records.py.
 import os
@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Optional
 
 IN_JOB = "--in-job"
-"""Option of the supervisor: it is the first process of a scheduler's job, and stays until the run has ended."""
+"""Supervisor option: it is the first process of a scheduler's job, and stays until the run has ended."""
 WARNING = signal.SIGUSR1
 """Sent to a job's first process some time before its time limit."""
 RENDEZVOUS = "{rendezvous}"
-"""In a command: ``host:port`` of the first node, where the processes of all nodes meet."""
+"""Placeholder in a command: ``host:port`` of the first node, where the processes of all nodes meet."""
 REQUEUE = "requeue"
 """The action of an attempt that ended so that its job can be continued later."""
 CANCEL = "cancel"
@@ -30,31 +30,31 @@ class EngineRule(NamedTuple):
     title: str = ""
     """What people call the scheduler."""
     ids: Sequence[str] = []
-    """The job's id, from variables of its environment such as ``{SLURM_JOB_ID}``; the first complete one counts."""
+    """Templates for the job's id, such as ``{SLURM_JOB_ID}``; the first whose variables are all set is used."""
     restarts: str = ""
-    """The variable that counts how often the job was restarted."""
+    """The environment variable that counts the job's restarts."""
     look: Sequence[str] = []
-    """Prints what the scheduler is about to do with the job; matched with its whitespace reduced to single spaces."""
+    """Command that prints what the scheduler is about to do with the job; its whitespace is collapsed to match it."""
     given_notice: str = ""
-    """Matches the output of ``look`` for a job that must make room: it is requeued as soon as it has saved."""
+    """Matches the output of ``look`` for a job that must make room: it is requeued once it has saved."""
     untouched: str = ""
     """Matches the output of ``look`` for a job that the scheduler leaves alone: then a person sent the signal."""
     dropped: str = ""
     """Matches the output of ``look`` for a job that is being ended for good, to make room or, with a group ``limit``,
-    because of its time limit. ``{restarts}`` stands for how often it was restarted."""
+    because of its time limit. ``{restarts}`` stands for the number of restarts."""
     cancelled: str = ""
     """Matches the output of ``look`` for a job that somebody cancelled; ``{restarts}`` as above."""
     requeue: Sequence[str] = []
-    """Puts the job back into the queue; empty: impossible."""
+    """Command that puts the job back into the queue; empty: impossible."""
     again: Sequence[str] = []
-    """Options that make the command which submitted the job submit another one, to begin when this one has ended; one
-    that contains ``{task}`` is only for a job of an array. Empty: it must not be done."""
+    """Options to add to the command that submitted the job, to submit another that begins when this one has ended.
+    An option with ``{task}`` is for array jobs only. Empty: it must not be done."""
     of_one_job: str = ""
-    """Matches names of variables that describe one job, and must not reach the next one."""
+    """Matches the names of variables that describe this job and must not reach the next one."""
     signal: Sequence[str] = []
-    """Sends ``{signal}`` (TERM, KILL) to the training on all nodes of the job; empty: it runs on this node alone."""
+    """Command that sends ``{signal}`` (TERM, KILL) to the training on all nodes; empty: it runs on this node only."""
     options: Mapping[str, str] = {}
-    """What was asked of the scheduler, under the scheduler's own names; an empty text is a bare flag."""
+    """The options given to the scheduler, under its own names; an empty value is a bare flag."""
     nodes: int = 1
 
 
@@ -64,7 +64,7 @@ class JobRecord(NamedTuple):
     engine: str
     submitted: float
     id: Optional[str] = None
-    """None: it is being submitted, or whoever submitted it died doing so; then the job itself writes it down."""
+    """None while it is being submitted. If the submitter died doing so, the job itself fills it in."""
     argv: Sequence[str] = []
     """The command that submitted it."""
     earlier: Sequence[str] = []
@@ -72,7 +72,7 @@ class JobRecord(NamedTuple):
 
 
 def id_of_job(rule: EngineRule, environ: Mapping[str, str]) -> str:
-    """The id of the job that this environment belongs to; empty outside of a job."""
+    """Return the id of the job that this environment belongs to; empty outside a job."""
     for text in rule.ids:
         names = [part.partition("}")[0] for part in text.split("{")[1:]]
         if all(environ.get(name) for name in names):
@@ -83,12 +83,12 @@ def id_of_job(rule: EngineRule, environ: Mapping[str, str]) -> str:
 
 
 def filled(command: Sequence[str], job: str) -> list[str]:
-    """A scheduler's command for one job."""
+    """Return a scheduler's command with the job's id filled in."""
     return [word.replace("{job}", job) for word in command]
 
 
 def submitted_again(rule: EngineRule, argv: Sequence[str], job: str) -> list[str]:
-    """The command that submits a job once more, to begin when it has ended; of an array, this task alone."""
+    """Return the command that submits a successor to begin when this job has ended; for an array, this task only."""
     task = job.partition("_")[2]
     more = [word.replace("{task}", task) for word in filled(rule.again, job) if task or "{task}" not in word]
     options = next((place for place, word in enumerate(argv) if place and not word.startswith("--")), len(argv))
@@ -96,6 +96,6 @@ def submitted_again(rule: EngineRule, argv: Sequence[str], job: str) -> list[str
 
 
 def plain_environment() -> dict[str, str]:
-    """The environment for a scheduler's own commands: messages and times in one format, whatever the user has set."""
+    """Return the environment for a scheduler's own commands: output in one format, whatever the user has set."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SBATCH_", "SACCT_"))}
     return {**own, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}

@@ -1,4 +1,4 @@
-"""What people say of a run: another name, tags, a note. Kept in its directory; who may write there may change it."""
+"""What people add to a run: another name, tags, a note. Kept in its directory; who may write there may change it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class LabelsBusy(OSError):
 
 
 class Labels(NamedTuple):
-    """``labels.json``. An empty field: nobody has said anything."""
+    """``labels.json``. An empty field was never set."""
 
     name: str = ""
-    """What the run is called in place of the name it was launched under."""
+    """Replaces the name that the run was launched under."""
     tags: tuple[str, ...] = ()
     note: str = ""
 
@@ -37,7 +37,7 @@ def parse(found: Mapping[str, Any]) -> Labels:
 
 
 def is_tag(word: object) -> bool:
-    """Whether it can be a tag: one short printable word, not a list of several."""
+    """True if ``word`` can be a tag: a short printable word without spaces or commas."""
     return (
         isinstance(word, str)
         and 0 < len(word) <= LONGEST_TAG
@@ -56,16 +56,16 @@ def read(run: RunDir) -> Labels:
 
 
 def name_of(run: RunDir, spec: Spec | None) -> str:
-    """What a run is called: the name it was given since, else the one it was launched under, else its id."""
+    """Return a run's name: the one it was given later, else the one it was launched under, else its id."""
     return read(run).name or (spec.name if spec is not None else run.run)
 
 
 def edit(run: RunDir, change: Callable[[Labels], Labels]) -> Labels:
-    """Change the labels of a run, starting from what the file holds at that moment; simultaneous editors take turns.
+    """Change the labels of a run, starting from what the file holds now; simultaneous editors take turns.
 
     Raises:
-        LabelsBusy: somebody else holds the lock for longer than a moment.
-        NewerSchema: the file is of a newer mpstui, and was left alone.
+        LabelsBusy: somebody else keeps the lock for longer than a moment.
+        NewerSchema: the file was written by a newer mpstui, and was left alone.
         OSError: it could not be read or written; nothing has changed.
     """
     lock = liveness.acquire(run.labels_lock)

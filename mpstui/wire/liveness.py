@@ -1,4 +1,4 @@
-"""Who is alive: kernel locks that die with their holders, and processes told from later ones of the same pid.
+"""Who is alive: kernel locks that die with their holders, and processes that no recycled pid can impersonate.
 
 A lock is held while some process has the descriptor; the kernel drops it at death and at reboot. A process is its pid
 *and* its start time, within one boot of the machine. psutil is not used: the supervisor stays small, and psutil's
@@ -47,7 +47,7 @@ def release(descriptor: int) -> None:
 
 
 def place_of(descriptor: int) -> Path | None:
-    """Where the file of a lock held by this process lies now; None: it is deleted, or the system does not tell."""
+    """Return where the file of a lock held by this process is now; None if it is deleted or cannot be found."""
     try:
         if sys.platform == "darwin":
             name = os.fsdecode(fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
@@ -59,9 +59,9 @@ def place_of(descriptor: int) -> Path | None:
 
 
 def is_held(path: Path) -> bool:
-    """Whether some process holds the lock now; a missing file is held by nobody.
+    """True if some process holds the lock exclusively; a missing file is held by nobody.
 
-    Asks with a shared lock, so that two readers at the same time do not see each other.
+    Probes with a shared lock, so that simultaneous readers do not see each other.
     """
     return _is_refused(path, fcntl.LOCK_SH)
 
@@ -78,14 +78,14 @@ def share(path: Path) -> int | None:
 
 
 def is_shared(path: Path) -> bool:
-    """Whether some process holds the lock, shared or exclusively; a missing file is held by nobody."""
+    """True if some process holds the lock, shared or exclusively; a missing file is held by nobody."""
     return _is_refused(path, fcntl.LOCK_EX)
 
 
 def _is_refused(path: Path, kind: int) -> bool:
-    """Whether a hold of this kind cannot be had now.
+    """True if a lock of this kind cannot be had now.
 
-    Opens the file for reading: this is how the supervisor tells observers from heirs of the lock.
+    Opens the file read-only: this is how the supervisor tells observers from processes that inherited the lock.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -142,12 +142,12 @@ class Process(NamedTuple):
 
     @property
     def identity(self) -> ProcessIdentity:
-        """The part that names this process and no other."""
+        """What tells this process from every other."""
         return ProcessIdentity(self.pid, self.start)
 
     @property
     def alive(self) -> bool:
-        """A zombie holds nothing and runs nothing."""
+        """False for a zombie, which holds and runs nothing."""
         return self.state not in {"Z", "X"}
 
 
@@ -181,10 +181,10 @@ class LinuxProcessTable:
         return parse_proc_stat(text)
 
     def below(self, roots: Iterable[int]) -> dict[int, Process] | None:
-        """``roots`` and all their descendants, at a cost that does not depend on what else runs here.
+        """Return ``roots`` and all their descendants, at a cost independent of what else runs on the machine.
 
-        None where the kernel keeps no lists of children. A process that begins or ends meanwhile may be missing, and
-        its descendants with it.
+        None if the kernel keeps no lists of children. A process that begins or ends meanwhile may be missing, along
+        with its descendants.
         """
         if not Path(f"{self._root}/self/task/{threading.get_native_id()}/children").exists():
             return None
@@ -202,7 +202,7 @@ class LinuxProcessTable:
 
 
 class PsProcessTable:
-    """Asks ``ps``, for systems without ``/proc``; the parser is tested, the call needs a real Mac."""
+    """Asks ``ps``, for systems without ``/proc``. The parser is tested; the call itself needs a real Mac."""
 
     def snapshot(self) -> dict[int, Process]:
         return {process.pid: process for process in parse_ps(self._ps("-A"))}
@@ -258,27 +258,27 @@ def parse_ps(text: str) -> list[Process]:
 
 
 def is_same(table: ProcessTable, identity: ProcessIdentity) -> bool:
-    """Whether exactly that process is alive; a recycled pid is somebody else."""
+    """True if exactly that process is alive, and not a later one with its pid."""
     found = table.find(identity.pid)
     return found is not None and found.start == identity.start and found.alive
 
 
 def environment_of(pid: int) -> list[bytes]:
-    """What a process was started with, as ``NAME=value`` (Linux); nothing of a zombie.
+    """Return the environment a process was started with, as ``NAME=value`` (Linux); empty for a zombie.
 
     Raises:
-        OSError: it is gone, of another user, or there is no ``/proc``.
+        OSError: the process is gone or another user's, or there is no ``/proc``.
     """
     return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
 def has_open(pid: int, *files: Path) -> bool:
-    """Whether a process has one of these files open for writing, as an heir of a lock does (Linux).
+    """True if a process has one of these files open for writing, as one that inherited a lock does (Linux).
 
-    Having it open for reading proves nothing: a screen asks whether a lock is held, a backup copies the file.
+    A file open for reading proves nothing: a screen may be probing the lock, or a backup copying the file.
 
     Raises:
-        OSError: it is gone, of another user, or there is no ``/proc``.
+        OSError: the process is gone or another user's, or there is no ``/proc``.
     """
     names = {str(file) for file in files}
     with os.scandir(f"/proc/{pid}/fd") as entries:
@@ -286,7 +286,7 @@ def has_open(pid: int, *files: Path) -> bool:
 
 
 def writes(pid: int, descriptor: str) -> bool:
-    """Whether a process has opened this descriptor for writing (Linux). Raises OSError."""
+    """True if a process has opened this descriptor for writing (Linux). Raises OSError."""
     flags = re.search(rb"^flags:\s*([0-7]+)", Path(f"/proc/{pid}/fdinfo/{descriptor}").read_bytes(), re.MULTILINE)
     return flags is not None and int(flags[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
@@ -313,7 +313,7 @@ def send_signal(target: ProcessIdentity, number: int) -> bool:
 
 
 def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[Process]:
-    """Children, children's children and so on of ``roots``, parents first, without the roots."""
+    """Return all descendants of ``roots``, parents first, without the roots themselves."""
     children: dict[int, list[Process]] = {}
     for process in snapshot.values():
         children.setdefault(process.parent, []).append(process)
@@ -330,7 +330,7 @@ def descendants(snapshot: Mapping[int, Process], roots: Iterable[int]) -> list[P
 
 
 def boot_id() -> str:
-    """A text that changes with every boot; empty if the system has none (then nothing is concluded from it)."""
+    """Return an id that changes with every boot; empty if the system has none (then nothing is concluded from it)."""
     if sys.platform == "darwin":
         return output_of("sysctl", "-n", "kern.bootsessionuuid").strip()
     try:
@@ -341,9 +341,9 @@ def boot_id() -> str:
 
 @functools.cache
 def machine_id() -> str:
-    """A text that tells this machine from others and survives a reboot: the host name, if the system has no id.
+    """Return an id of this machine that survives a reboot, made from the host name if the system has no id.
 
-    Hashed, because the system's own is meant to stay on the machine.
+    Hashed, because the system's own id is meant to stay on the machine.
     """
     import hashlib  # half a megabyte, and no supervisor needs it
 
@@ -358,7 +358,7 @@ def machine_id() -> str:
 
 
 def output_of(*command: str, env: Mapping[str, str] | None = None) -> str:
-    """What a program of the system prints; empty if there is no such program, or it takes more than five seconds."""
+    """Return what a system program prints; empty if there is no such program, or it takes more than five seconds."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, env=env, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -10,19 +10,19 @@ class Move(NamedTuple):
     token: str
     """The same on both sides."""
     to: str
-    """The machine's name, as the person who moved the run calls it."""
+    """The other machine, by the name that the person who moved the run uses."""
     time: float
     attempt: int
     """The last attempt on this machine."""
     device: Optional[str] = None
-    """The device to train on over there; written by the machine it arrives on."""
+    """The device to train on there; written by the destination."""
 
 
 class MoveStep:
-    """How far a move has come, on the machine that the run leaves; the last step on the one where it arrives."""
+    """How far a move has come: the steps on the machine that the run leaves, and a last one at its destination."""
 
     CODE = "code"
-    """Its code is being sent while it goes on training."""
+    """The code is being sent while the run keeps training."""
     SAVE = "save"
     END = "end"
     """The trainer was asked to end."""
@@ -39,7 +39,7 @@ class Leaving(NamedTuple):
     """``moving.json``: how far a move has come. Valid only while ``moving.lock`` is held."""
 
     to: str
-    """The machine's name, as the person who moves the run calls it."""
+    """The other machine, by the name that the person who moves the run uses."""
     step: str
     """One of :class:`MoveStep`."""
     since: float

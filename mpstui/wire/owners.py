@@ -1,7 +1,7 @@
-"""Whose a checkpoint is, where several runs save into one folder: what a restart takes is what a list calls its own.
+"""Which run a checkpoint belongs to when several save into one folder; restarts and lists share this rule.
 
-What a file says of itself comes first, then which run has reported saving it. Otherwise it belongs to a run that had an
-attempt alive when it was written; if two runs had, to the one that is certain to have been alive then.
+A mark in the file comes first, then the run that reported saving it. Otherwise the file belongs to a run with an
+attempt alive when it was written; if there are two, to the one that was certainly alive then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .rundir import RunDir
 EARLY_SECONDS = 2.0
 """File systems round times, the coarsest to two seconds."""
 LATE_SECONDS = 60.0
-"""What outlives its trainer, or writes to a slow disk, may finish a file this long after the end."""
+"""A process that outlives its trainer, or writes to a slow disk, may finish a file this long after the end."""
 
 
 class Life(NamedTuple):
@@ -44,7 +44,7 @@ class Owners:
     """Tells a run's own checkpoints from those of others in the same folder.
 
     Args:
-        since: no file that is asked about is older, Unix seconds: of thousands of runs few have lived since then.
+        since: Unix seconds; no file asked about is older, so runs that ended before need not be looked at.
     """
 
     def __init__(self, run: RunDir, template: LaunchTemplate, *, since: float = 0.0) -> None:
@@ -54,7 +54,7 @@ class Owners:
         self._tellers: dict[str, tuple[float, str]] | None = None
 
     def claim(self, path: Path, time: float) -> Claim:
-        """Whether a file that was written at a ``time`` (Unix seconds) is this run's, and who else may own it."""
+        """Return whether a file written at ``time`` (Unix seconds) is this run's, and who else may own it."""
         named = owner_of(path) or self._teller(path, time)
         if named is not None:
             return Claim(named == self._run.run, named if named != self._run.run else None)
@@ -63,15 +63,15 @@ class Owners:
         perhaps = any(life.begin <= moment and time <= life.end for life in self._lives)
 
         def rivals(theirs: Life) -> bool:
-            # A run that died unnoticed may have lived for ever: it is no rival of one known to have been alive.
+            # The end of a run that died unnoticed is unknown: it is no rival to one known to have been alive.
             return theirs.begin <= moment and time <= (theirs.seen if surely else theirs.end)
 
         other = next((name for name, found in self._neighbours().items() if any(map(rivals, found))), None)
         return Claim(perhaps and (other is None or surely), other)
 
     def _teller(self, path: Path, time: float) -> Optional[str]:
-        """The run that reported saving this file; None if none did since it was written: a report of what stood there
-        before tells nothing, and who was killed while saving has told nothing yet."""
+        """Return the run that reported saving this file, None if no report is as new as the file: an older one is about
+        a previous file of that name, and a run killed while saving has not reported yet."""
         if self._tellers is None:
             self._tellers = tellers(self._run.path.parent)
         told_at, run = self._tellers.get(str(path), (0.0, None))
@@ -94,14 +94,14 @@ class Owners:
         return self._others
 
     def _may_have_lived(self, run: RunDir) -> bool:
-        """Whether a run has not ended before the oldest file was written: its status is written at its end."""
+        """False if a run ended before the oldest file was written: its status is written at its end."""
         told = storage.stat_of(run.status)
         ended_before = told is not None and told.st_mtime + LATE_SECONDS < self._since
         return not ended_before or liveness.is_held(run.run_lock)
 
 
 def lives(run: RunDir, *, now: bool = False) -> list[Life]:
-    """When the attempts of a run were alive, as far as its records tell; ``now``: the newest is known to be alive."""
+    """Return when the attempts of a run were alive, by its records; ``now``: the newest is known to be alive."""
     found: list[Life] = []
     for number in reversed(run.attempt_numbers()):
         attempt = run.attempt(number)

@@ -1,7 +1,7 @@
-"""Queue groups: who is next and how many may run at once. There is no daemon: each queued run waits for itself.
+"""Queue groups: who is next and how many may run at once. There is no daemon: each queued run does its own waiting.
 
-``queue/<group>.json`` says what people decided (slots, pause, order) and is edited under ``<group>.lock``. Who *has* a
-slot is never written: ``<group>.slot<k>`` is a kernel lock, inherited by the trainer, so that the slot of a dead run
+``queue/<group>.json`` holds what people decided (slots, pause, order) and is edited under ``<group>.lock``. Who *has* a
+slot is never written down: ``<group>.slot<k>`` is a kernel lock, inherited by the trainer, so a dead run's slot
 frees itself. GPUs work the same way: ``cuda.device-<name>``.
 """
 
@@ -14,11 +14,11 @@ from . import liveness, storage
 from .rundir import RunDir, slug
 
 MOST_SLOTS = 256
-"""Every waiting run asks for each slot once a second."""
+"""Limited because every waiting run tries each slot once a second."""
 
 
 class QueueBusy(OSError):
-    """Somebody else edits the group right now; ask again."""
+    """Somebody else is editing the group right now; try again."""
 
 
 class Queue(NamedTuple):
@@ -28,19 +28,19 @@ class Queue(NamedTuple):
     schema: int = 1
     slots: int = 1
     decided: bool = False
-    """A person set the slots. Otherwise runs that are given GPUs of their own need no slot as well."""
+    """A person set the slots. Otherwise a run that is given GPUs of its own does not need a slot too."""
     devices: Sequence[str] = []
-    """The CUDA devices the newest of its runs may choose from."""
+    """The CUDA devices that the group's newest run may choose from."""
     paused: bool = False
-    """Nothing of this group starts, and no failure is passed on to what waits for it."""
+    """Nothing in this group starts, and no failure is passed on to the runs waiting for it."""
     order: Sequence[str] = []
-    """Run ids, the next one first. A run adds itself when it starts to wait and leaves when it starts or gives up."""
+    """Run ids, the next one first. A run adds itself when it begins to wait, and leaves when it starts or gives up."""
     calls: Sequence[str] = []
     """Ids of requests from other machines that were carried out here, the newest last."""
 
     @property
     def by_hand(self) -> bool:
-        """Whether somebody set the slots; any number but one always was (in files written before ``decided``)."""
+        """True if a person set the slots: files from before ``decided`` show it by any number other than 1."""
         return self.decided or self.slots != 1
 
 
@@ -65,7 +65,7 @@ class QueueFiles(NamedTuple):
         return self.folder / f"{slug(self.group)}.slot{number}"
 
     def device(self, name: str, share: int = 0) -> Path:
-        """The kernel lock of a CUDA device, the same in every group; ``share`` > 0: for runs that share the device."""
+        """The kernel lock of a CUDA device, the same in every group; ``share`` > 0 if several runs share the device."""
         return self.folder / f"cuda.device-{slug(name, longest=80)}{f'.share{share}' if share else ''}"
 
 
@@ -75,7 +75,7 @@ def files_of(run: RunDir, group: str) -> QueueFiles:
 
 
 def read(files: QueueFiles) -> Queue:
-    """The group's decisions; where there are none: one slot, not paused, nobody waiting.
+    """Return the group's decisions; by default one slot, not paused, nobody waiting.
 
     Raises:
         UnreadableRecord: the file holds something else.
@@ -84,10 +84,10 @@ def read(files: QueueFiles) -> Queue:
 
 
 def edit(files: QueueFiles, change: Callable[[Queue], Queue]) -> Queue:
-    """Change a group; editors take turns.
+    """Change a group; simultaneous editors take turns.
 
     Raises:
-        QueueBusy: somebody else holds the lock for longer than a moment.
+        QueueBusy: somebody else keeps the lock for longer than a moment.
         UnreadableRecord: the file holds something else; nothing was changed.
         OSError: it could not be written.
     """

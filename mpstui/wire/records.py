@@ -1,8 +1,8 @@
-"""The records of a run directory: what was asked (spec), what is (status), what was started (launch), how it ended.
+"""The records in a run directory: what was asked for (spec), what is (status), what was started (launch), how it ended.
 
-A record is a NamedTuple, which costs the supervisor's start nothing; importing ``dataclasses`` alone costs it 20 ms of
-CPU time. Its annotations are the whole declaration: :func:`.storage.read` checks by them. Defaults are shared: never
-change a record, or anything in it, in place.
+Records are NamedTuples, which add nothing to the supervisor's start; importing ``dataclasses`` alone costs 20 ms of CPU
+time. The annotations are the whole declaration: :func:`.storage.read` checks values against them. Defaults are shared:
+never change a record, or anything in it, in place.
 """
 
 # No `from __future__ import annotations` here: reading needs the annotations as types, not as texts.
@@ -15,7 +15,7 @@ from .storage import SCHEMA
 
 
 class Variant(NamedTuple):
-    """How the program is started on one device: the whole command and the environment that goes with it."""
+    """How the program is started on one device: the whole command and its environment."""
 
     argv: Sequence[str]
     env: Mapping[str, str] = {}
@@ -24,19 +24,19 @@ class Variant(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How much a launch asks for, according to its arguments; the least reliable source of it. None is unknown."""
+    """Planned totals according to the command's arguments, the least reliable source. None is unknown."""
 
     epochs: Optional[int] = None
     steps: Optional[int] = None
 
 
 class LaunchTemplate(NamedTuple):
-    """Everything a supervisor needs to start an attempt, on the device asked for or on another one."""
+    """Everything a supervisor needs to start an attempt, on the requested device or another one."""
 
     device: str
-    """auto, mps, cuda or cpu: what was asked for."""
+    """The requested device: auto, mps, cuda or cpu."""
     variants: Mapping[str, Variant]
-    """By device; devices that this program cannot be told to use are absent."""
+    """By device, without those that this program cannot be told to use."""
     cwd: str
     resume_args: Optional[Sequence[str]] = None
     """Appended with ``{checkpoint}`` filled in; None: this program cannot be resumed."""
@@ -49,7 +49,7 @@ class StopRule(NamedTuple):
     """How this program is asked to end."""
 
     signal: str = "term"
-    """term or int: what the main process group gets first."""
+    """term or int: the first signal to the main process group."""
     grace_seconds: float = 30.0
     saving_cap_seconds: float = 300.0
     """The grace period is extended while a checkpoint is being written, up to this long in all."""
@@ -89,24 +89,24 @@ RESTART_CAUSES = (
     "segfault",
     "killed_os",
 )
-"""Causes that a restart may depend on, the more specific before the more general: the first that applies is the cause.
+"""Causes that a restart may depend on, specific before general: the first that applies is the cause.
 
-NaN is not among them: programs mention it and train on, and the same checkpoint would lead to it again."""
+NaN is not among them: programs mention it and keep training, and the same checkpoint would lead to it again."""
 
 
 class CauseRule(NamedTuple):
-    """A cause the supervisor can name itself: any pattern in the last output, any of the signals or exit codes."""
+    """A cause that the supervisor itself recognises, by a pattern in the last output, a signal or an exit code."""
 
     id: str
     patterns: Sequence[str] = []
     signals: Sequence[int] = []
     codes: Sequence[int] = []
     unless: Sequence[str] = []
-    """Patterns of what drags this one's words along, such as a missing compiler: it is then no cause."""
+    """Patterns of failures that print the same words, such as a missing compiler: if one matches, this is no cause."""
 
 
 AFTER_CHECKPOINT = "{after.checkpoint}"
-"""In a command: the newest complete checkpoint of the first run of :attr:`QueueRule.after`; empty if there is none."""
+"""Placeholder: the newest complete checkpoint of the first run in :attr:`QueueRule.after`; empty without such a run."""
 
 
 class QueueRule(NamedTuple):
@@ -114,12 +114,12 @@ class QueueRule(NamedTuple):
 
     group: Optional[str] = None
     after: Sequence[Mapping[str, str]] = []
-    """``{"run": id, "when": "ok" | "any" | "fail"}``, all of them."""
+    """``{"run": id, "when": "ok" | "any" | "fail"}``; all must be met."""
 
 
 GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 OF_THIS_MACHINE = (GPU_VARIABLE, "CUDA_DEVICE_ORDER", "TMPDIR", "XDG_RUNTIME_DIR")
-"""Variables that are wrong on another machine."""
+"""Variables whose values mean nothing on another machine."""
 
 
 def gpu_words(names: Sequence[str]) -> str:
@@ -128,10 +128,10 @@ def gpu_words(names: Sequence[str]) -> str:
 
 
 class GpuRule(NamedTuple):
-    """The CUDA devices from which a queued run is given its own; without this rule it waits for a slot alone."""
+    """The CUDA devices from which a queued run is given its own; without this rule it waits only for a slot."""
 
     devices: Sequence[str]
-    """As ``CUDA_VISIBLE_DEVICES`` names them."""
+    """Named as in ``CUDA_VISIBLE_DEVICES``."""
     takes: int = 1
     """How many devices it is given."""
     fixed: bool = False
@@ -140,7 +140,7 @@ class GpuRule(NamedTuple):
     """Variables that give the names their meaning, such as ``CUDA_DEVICE_ORDER``."""
 
     def sentence(self, given: Sequence[str]) -> str:
-        """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` where only some of the machine's devices could be chosen from."""
+        """``GPU 2 of 4``, or ``GPU 3 (of 2, 3)`` if only some of the machine's devices could be chosen from."""
         count = len(self.devices)
         whole = list(self.devices) == [str(number) for number in range(count)]
         named = gpu_words(given)
@@ -150,10 +150,10 @@ class GpuRule(NamedTuple):
 
 
 class AlertRule(NamedTuple):
-    """Whom to tell is in a file of the user's that may hold secrets: only its path is recorded."""
+    """Where alerts go is set in a file of the user's that may hold secrets: only its path is recorded."""
 
     settings: str
-    """Path of ``settings.toml``, read afresh for every alert; no file, no alert."""
+    """Path of ``settings.toml``, read again for every alert; without the file there is no alert."""
     screen_lock: str
     """Held by every open screen."""
 
@@ -164,25 +164,25 @@ ALERT_WHEN = ("always", "no_screen", "never")
 
 
 def is_safe_address(url: str) -> bool:
-    """Whether a webhook's address uses https, or is this machine."""
+    """True if a webhook's address uses https or is on this machine."""
     return url.startswith(("https://", "http://127.0.0.1:", "http://localhost:"))
 
 
 class Origin(NamedTuple):
-    """Where a run was made: it starts by itself only there, and not from a copy of its directory."""
+    """Where a run was created: it starts automatically only there, and not from a copy of its directory."""
 
     machine: str
     folder: str
-    """The run's directory, as it was called when it was made."""
+    """The path of the run's directory when it was created."""
     inode: int
-    """The directory's inode: a copy has another one, the same directory under a new name does not."""
+    """The directory's inode: a copy has a different one, a renamed directory has the same."""
 
 
 class Provenance(NamedTuple):
     """``provenance.json``: what a run was launched from; the changes to the code are in ``source.diff``."""
 
     commit: Optional[str] = None
-    """Of the repository that the program was started in; None: there is none, or git could not be asked."""
+    """Of the repository that the program was started in; None: there is none, or git failed."""
     branch: Optional[str] = None
     changed_files: int = 0
     """Tracked files that differ from the commit; untracked ones are ignored."""
@@ -196,7 +196,7 @@ class Provenance(NamedTuple):
 
 
 class ChoiceRecord(NamedTuple):
-    """What was chosen in addition to the profile: for the form that shows a launch again. Without secrets."""
+    """What was chosen in addition to the profile, without secrets; the launch form shows it again."""
 
     device: Optional[str] = None
     sets: Mapping[str, str] = {}
@@ -219,13 +219,13 @@ class Branch(NamedTuple):
     run: str
     step: int
     checkpoint: str
-    """Its path. It belongs to the other run: it is read, never written or deleted."""
+    """The checkpoint's path. It belongs to the other run: it is read, never written or deleted."""
     host: Optional[str] = None
-    """The machine the other run is on; the checkpoint is then a copy in this run's directory. None: this machine."""
+    """The machine the other run is on, if not this one; the checkpoint is then a copy in this run's directory."""
 
     @property
     def left(self) -> str:
-        """The run it branched off, as commands take it."""
+        """The run it branched off, as it is written in commands."""
         return f"{self.host}:{self.run}" if self.host else self.run
 
 
@@ -254,7 +254,7 @@ class Spec(NamedTuple):
     pid_file: Optional[str] = None
     max_log_bytes: int = 2 << 30
     min_free_bytes: int = 0
-    """No attempt starts automatically, from a queue or after a crash, while less of the disk is free."""
+    """No attempt starts automatically, from a queue or after a crash, while less than this is free on the disk."""
     alerts: Optional[AlertRule] = None
     origin: Optional[Origin] = None
     """None: made by an older mpstui, which did not say."""
@@ -263,11 +263,11 @@ class Spec(NamedTuple):
     engine: Optional[EngineRule] = None
     """The scheduler it is a job of; None: it runs where it was launched."""
     call: Optional[str] = None
-    """The id of the request that launched it, if that came from another machine."""
+    """The id of the launch request, if it came from another machine."""
 
 
 class Status(NamedTuple):
-    """``status.json``: the supervisor's own word, replaced whole."""
+    """``status.json``: the supervisor's own account, always replaced whole."""
 
     run: str
     phase: str
@@ -284,7 +284,7 @@ class Status(NamedTuple):
     """``[pid, start]`` of the trainer's descendants as last seen."""
     paused: bool = False
     held_for: Optional[str] = None
-    """Why the supervisor itself paused it: ``disk``; None: a person paused it, or it is not paused."""
+    """Why the supervisor paused it: ``disk``. None: a person paused it, or it is not paused."""
     request: Optional[str] = None
     """Id of the request being carried out."""
     action: Optional[str] = None
@@ -293,7 +293,7 @@ class Status(NamedTuple):
     asked_at: Optional[float] = None
     """When the trainer was asked to end, Unix seconds."""
     adopted: bool = False
-    """This supervisor did not start the trainer: it cannot know its exit code."""
+    """This supervisor did not start the trainer, and cannot learn its exit code."""
     next_start: Optional[float] = None
     """Unix seconds at which the next attempt starts automatically; only while backing off."""
     waiting_for: Optional[str] = None
@@ -305,25 +305,25 @@ class Status(NamedTuple):
     survivors: Sequence[int] = []
     message: Optional[str] = None
     template: Optional[Mapping[str, Any]] = None
-    """A launch template that replaced the spec's at a restart; None: the spec's holds."""
+    """The launch template that replaced the spec's at a restart; None: the spec's is in force."""
     job: Optional[str] = None
-    """Which start of the scheduler's job this supervisor belongs to: ``17.0``, and ``17.1`` once it was requeued."""
+    """Which start of the scheduler's job this supervisor belongs to: ``17.0``, then ``17.1`` after a requeue."""
 
 
 class Rehearsal(NamedTuple):
-    """An attempt that only tries out a changed launch: it is ended after some steps, and leaves the run as it was."""
+    """An attempt that only tries out a changed launch: it ends after some steps and leaves the run as it was."""
 
     of: int
-    """The failed attempt that it is compared with."""
+    """The failed attempt to compare it with."""
     steps: int = 20
     seconds: float = 300.0
-    """It is ended after this time at the latest, including loading."""
+    """The longest it may take, loading included."""
     changes: str = ""
-    """What is being tried, in words for people."""
+    """What is being tried, for people to read."""
     before: str = ""
-    """What the change replaces, in short: ``batch 64``."""
+    """The setting before the change, in short: ``batch 64``."""
     after: str = ""
-    """``32 x 2``"""
+    """And after it: ``32 x 2``."""
 
 
 class LaunchRecord(NamedTuple):
@@ -338,13 +338,13 @@ class LaunchRecord(NamedTuple):
     secret_env: Sequence[str] = []
     checkpoint: Optional[str] = None
     gpus: Sequence[str] = []
-    """The CUDA devices reserved for it; empty: none were chosen for it."""
+    """The CUDA devices reserved for it; empty if none were."""
     reason: Optional[str] = None
     """Why this attempt exists: launched, restarted by whom, after which cause."""
     by: Optional[str] = None
     totals: Totals = Totals()
     rehearsal: Optional[Rehearsal] = None
-    """Set if it only tries out a changed launch."""
+    """Set if the attempt only tries out a changed launch."""
 
 
 class ExitRecord(NamedTuple):
@@ -357,7 +357,7 @@ class ExitRecord(NamedTuple):
     cause: Optional[str] = None
     requested_by: Optional[str] = None
     action: Optional[str] = None
-    """The request that ended it: stop, kill or restart; None when nobody asked."""
+    """The request that ended it: stop, kill or restart; None if nobody asked."""
     started: Optional[float] = None
     rusage: Mapping[str, float] = {}
     survivors: Sequence[int] = []

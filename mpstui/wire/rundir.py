@@ -19,15 +19,15 @@ from .records import ENDS, OF_THIS_MACHINE, Ack, Request
 from .storage import UnreadableRecord
 
 RUN_VARIABLES = ("MPSTUI_RUN_ID", "MPSTUI_RUN_DIR", "MPSTUI_ATTEMPT")
-"""Tell a program, and everything it starts, which run it is part of."""
+"""These tell a program, and everything it starts, which run it is part of."""
 AGENT_VARIABLE = "MPSTUI_AGENT"
-"""``1`` switches the agent on in every Python that finds its folder on PYTHONPATH."""
+"""``1`` switches the agent on in every Python that has its folder on PYTHONPATH."""
 AGENT_DEVICE_VARIABLE = "MPSTUI_AGENT_DEVICE"
-"""Read by the agent before torch is asked for its devices: a program then gets the CPU, whatever device it names."""
+"""Read by the agent before torch looks for devices: a program then gets the CPU, whatever device it names."""
 EACH = "--each"
-"""Option of the supervisor, in place of a run directory: start one for each directory named on standard input."""
+"""Supervisor option in place of a run directory: start one supervisor per directory named on standard input."""
 ALREADY_SUPERVISED = 100
-"""Exit code of a supervisor that finds the run supervised already."""
+"""Exit code of a supervisor that finds the run already supervised."""
 _asked = itertools.count()
 _NAMES_OF_ENDS = tuple(f"-{action}.json" for action in ENDS)
 _UNSAFE = re.compile(r"[^a-z0-9]+")
@@ -35,7 +35,7 @@ _RANK_HEARTBEAT = re.compile(r"heartbeat\.rank(\d+)\.json")
 
 
 class _File:
-    """One name in a folder: the path, wherever the folder is."""
+    """Descriptor for a file name: gives its path in the folder it is read from."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -57,20 +57,20 @@ class AttemptDir(_Attempt):
     output = _File("output.log")
     """Standard output and standard error of the attempt, one append-only file."""
     config = _File("config.json")
-    """What the training code says it is trained with, as JSON of any depth."""
+    """The configuration that the training code reports, as JSON of any depth."""
     rehearsal = _File("rehearsal")
-    """What a rehearsal uses as its run directory: the metrics and checkpoints in it are not the run's."""
+    """The run directory of a rehearsal: the metrics and checkpoints in it are not the run's."""
     exit = _File("exit.json")
-    """Written once, when the attempt has ended. A missing exit record never means success."""
+    """Written once, when the attempt has ended. If it is missing, that never means success."""
     stack_signal = _File("stack_signal")
-    """Processes that dump their stacks on a signal, one per line: number of the signal, pid, start time."""
+    """Processes that dump their stacks on a signal, one per line: signal number, pid, start time."""
 
     def heartbeat(self, rank: int = 0) -> Path:
         """The newest heartbeat of one rank."""
         return self.path / ("heartbeat.json" if rank == 0 else f"heartbeat.rank{rank}.json")
 
     def rank_lock(self, rank: int) -> Path:
-        """Held by the process that writes this rank's heartbeat, where the agent writes it."""
+        """Held by the process that writes this rank's heartbeat, if that is the agent."""
         return self.path / f"rank{rank}.lock"
 
     def rank_heartbeats(self) -> dict[int, Path]:
@@ -87,27 +87,27 @@ class RunDir(_Run):
     """One run's directory: ``runs/<run-id>/``."""
 
     spec = _File("spec.json")
-    """What was asked, frozen."""
+    """What was asked for, frozen."""
     status = _File("status.json")
     """The supervisor's own record: phase, attempt, pids."""
     job = _File("job.json")
-    """The scheduler's job that the run was submitted as."""
+    """The scheduler's job last submitted for the run."""
     supervisor_lock = _File("supervisor.lock")
     """Held by the supervisor as long as it lives."""
     run_lock = _File("run.lock")
-    """Held by the trainer and whatever inherits its descriptors."""
+    """Held by the trainer and every process that inherits its descriptors."""
     supervisor_log = _File("supervisor.log")
-    """What the supervisor itself has to say."""
+    """The supervisor's own messages."""
     alerts_log = _File("alerts.log")
-    """What became of each alert, and what the user's hook printed."""
+    """The outcome of each alert, and what the user's hook printed."""
     reserve = _File("reserve")
-    """A few kilobytes and an inode kept back, given up so that an exit record fits on a full disk."""
+    """A few kilobytes and an inode, given up so that an exit record fits on a full disk."""
     request_reserve = _File("reserve.request")
     """The same, for a request to end the run."""
     answer_reserve = _File("reserve.answer")
     """The same, for the answer to that request."""
     metrics = _File("metrics.jsonl")
-    """Every reported point of all attempts, append only."""
+    """Every metric point reported by any attempt, append only."""
     events = _File("events.jsonl")
     """What happened, append only."""
     provenance = _File("provenance.json")
@@ -115,11 +115,11 @@ class RunDir(_Run):
     source_diff = _File("source.diff")
     """How the code differed from its commit."""
     moving_lock = _File("moving.lock")
-    """Held by whoever moves the run to another machine, from before it is asked to end until the move is decided."""
+    """Held by whoever moves the run to another machine, from before the run is asked to end until the move is final."""
     moving = _File("moving.json")
     """How far the move has come; valid only while the lock is held."""
     moved = _File("moved.json")
-    """Where the run continues, if on another machine."""
+    """Where the run continues, if that is another machine."""
     arrived = _File("arrived.json")
     """The move that brought the run here."""
     labels = _File("labels.json")
@@ -129,11 +129,11 @@ class RunDir(_Run):
     images = _File("images")
     """Images logged by the training code: ``<number>-<attempt>-<step>-<name>.png``, the name encoded as in a URL."""
     telemetry = _File("telemetry.jsonl")
-    """Memory, power and load over time, written by an open screen; bounded."""
+    """Memory, power and load over time, written by an open screen; limited in size."""
     telemetry_lock = _File("telemetry.lock")
     """Held by the screen that writes :attr:`telemetry`."""
     requests = _File("requests")
-    """One request a file, its answer beside it."""
+    """One file per request, its answer beside it."""
     brought = _File("brought")
     """The checkpoint from another machine that the run began from."""
     checkpoints = _File("checkpoints")
@@ -166,15 +166,15 @@ class RunDir(_Run):
 
 
 def mark_of(run: RunDir) -> bytes:
-    """The text in the environment of every process that descends from this run, whoever its parent is now."""
+    """Return the environment entry that every descendant of this run carries, whoever its parent is now."""
     return b"MPSTUI_RUN_DIR=" + os.fsencode(run.path)
 
 
 def is_marked(run: RunDir, pid: int) -> bool:
-    """Whether a process named by a record proves, by its environment, lock or output, that it belongs to this run.
+    """True if the environment, lock or output of a recorded process proves that it belongs to this run.
 
-    A pid and a start time in a file prove little: the file may be forged, restored or copied. Also True where the
-    system does not tell: on macOS, and for a process that may not be inspected.
+    A pid and a start time in a file prove little: the file may be forged, restored or copied. Also True if it cannot
+    be checked: on macOS, and for a process that we may not inspect.
     """
     try:
         if mark_of(run) in liveness.environment_of(pid):
@@ -186,7 +186,7 @@ def is_marked(run: RunDir, pid: int) -> bool:
 
 
 def run_dirs(runs: Path) -> list[RunDir]:
-    """Every run directory, newest first. A missing folder holds none."""
+    """Return every run directory, newest first; none if the folder is missing."""
     try:
         with os.scandir(runs) as entries:
             names = [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
@@ -196,7 +196,7 @@ def run_dirs(runs: Path) -> list[RunDir]:
 
 
 def slug(name: str, *, longest: int = 32) -> str:
-    """The part of a run id that a person recognises: lower-case ASCII letters, digits and dashes."""
+    """Return the readable part of a run id: lower-case ASCII letters, digits and dashes."""
     return _UNSAFE.sub("-", name.lower()).strip("-")[:longest].strip("-") or "run"
 
 
@@ -223,7 +223,7 @@ def create_run_dir(runs: Path, name: str, now: float) -> RunDir:
 
 
 def asker() -> str:
-    """Who makes a request, for the record: ``user@host:pid``."""
+    """Return who makes a request, for the record: ``user@host:pid``."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
@@ -240,10 +240,10 @@ def new_request(
     options: Mapping[str, Any] | None = None,
     name: str = "",
 ) -> Request:
-    """A request, not written yet; ids sort by time, those of one process also within the same moment.
+    """Make a request, not written yet. Ids sort by time, and those of one process sort even within a millisecond.
 
-    The id of a request that ends the run says so: it is found at once among any number of others. ``name``: an id that
-    was assigned elsewhere.
+    The id of a request that ends the run says so, to be found at once among any number of others. ``name`` is an id
+    that was assigned elsewhere.
     """
     if name:
         return Request(name, action, attempt, by or asker(), now, dict(options or {}))
@@ -253,14 +253,14 @@ def new_request(
 
 
 def submit(run: RunDir, request: Request) -> Request:
-    """Write a request where its run will find it; if it ends the run, also on a full disk.
+    """Write a request where its run will find it. One that ends the run is written even on a full disk.
 
     Raises:
         OSError: it could not be written (disk full, read-only home).
     """
     found = storage.stat_of(run.requests)
     if run.requests.is_symlink() or (found is not None and not stat.S_ISDIR(found.st_mode)):
-        # What stands there may be a link that leads elsewhere, a pipe or a file: it is renamed and kept.
+        # There may be a link that leads elsewhere, a pipe or a file in its place: it is renamed and kept.
         with contextlib.suppress(FileNotFoundError):
             run.requests.rename(run.path / f"requests.aside-{request.id}")
     storage.make_private_folder(run.requests)
@@ -269,7 +269,7 @@ def submit(run: RunDir, request: Request) -> Request:
 
 
 def open_supervisor_log(run: RunDir) -> int:
-    """A descriptor for the supervisor's log. If what stands there is no file, the log is lost, never the run."""
+    """Open the supervisor's log. If it cannot be opened, the log is lost, but never the run."""
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
         return os.open(run.supervisor_log, flags, storage.FILE_MODE)
@@ -278,7 +278,7 @@ def open_supervisor_log(run: RunDir) -> int:
 
 
 def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None, *, durable: bool = False) -> bool:
-    """:func:`.storage.create_json`; where there is no room, the reserve itself becomes the record.
+    """Call :func:`.storage.create_json`; on a full disk, turn the reserve itself into the record.
 
     Freeing the reserve's blocks first would lose them to a program that fills the disk as fast as it can.
     """
@@ -298,9 +298,9 @@ def create_in_reserve(path: Path, record: tuple[Any, ...], reserve: Path | None,
 
 
 def _write_over(path: Path, line: bytes, *, durable: bool) -> bool:
-    """Overwrite a file with a line, padded with blanks to its full length, so that it keeps the blocks it has.
+    """Overwrite a file with a line, padded with blanks to the file's length, so that it keeps its blocks.
 
-    False: it is too small, or has a second name, as a power cut may leave a reserve that has just become a record.
+    False if it is too small, or has a second hard link, as when a power cut hit a reserve while it became a record.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -317,11 +317,11 @@ def _write_over(path: Path, line: bytes, *, durable: bool) -> bool:
 
 
 def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None = None) -> Iterator[Request]:
-    """Requests without an answer, oldest first; an unreadable or misnamed one is skipped and left where it is.
+    """Yield requests without an answer, oldest first; an unreadable or misnamed one is skipped and left where it is.
 
     Args:
-        looked_at: names of files to skip; those that are read now are added.
-        most: how many files to read; of more, those that end the run, the oldest and the newest are chosen.
+        looked_at: names of files to skip; those read now are added.
+        most: how many files to read; if there are more, those that end the run, the oldest and the newest are chosen.
     """
     try:
         names = sorted(os.listdir(run.requests))  # noqa: PTH208 - a path object an entry is what costs
@@ -342,7 +342,7 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
         except (UnreadableRecord, storage.NotAFile):
             found = None
         except OSError:
-            continue  # no descriptor left, say: the next look may get one
+            continue  # no file descriptor left, say: the next look may get one
         if looked_at is not None:
             looked_at.add(name)
         if found is not None and found.id == name[: -len(".json")]:
@@ -350,7 +350,7 @@ def unanswered(run: RunDir, looked_at: set[str] | None = None, most: int | None 
 
 
 def answer(run: RunDir, ack: Ack, reserve: Path | None = None) -> bool:
-    """Write an answer; the first one stands. True when it was ours."""
+    """Write an answer; only the first one counts. True if it was ours."""
     return create_in_reserve(run.ack(ack.id), ack, reserve)
 
 
@@ -363,7 +363,7 @@ def answer_to(run: RunDir, request_id: str) -> Ack | None:
 
 
 def for_a_job(rule: EngineRule, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that a scheduler hands to a job, without what is true of one run, machine or job alone."""
+    """Return the environment to hand to a job, without what belongs to one run, machine or job only."""
     gone = (*RUN_VARIABLES, *OF_THIS_MACHINE)
     return {
         name: text for name, text in environ.items() if name not in gone and not re.fullmatch(rule.of_one_job, name)

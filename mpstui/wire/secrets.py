@@ -1,7 +1,7 @@
-"""Which names and values are secret: they are neither written down nor shown.
+"""Recognise secret names and values, which are neither written down nor shown.
 
-Recognised by name (of a variable, an option, a part of a URL), by shape (a token of a known service, a URL with a
-password) and by place (after ``Authorization:``, in the query of a URL). What cannot be told from other words, such as
+Secrets are recognised by name (of a variable, an option, a part of a URL), by shape (a token of a known service, a URL
+with a password) and by place (after ``Authorization:``, in the query of a URL). What looks like any other word, such as
 a password given as a bare argument, is not recognised.
 """
 
@@ -19,7 +19,7 @@ _WORDS = (
 _SECRET_NAME = re.compile(rf"(?:^|_)(?:{_WORDS})(?:_|$)", re.IGNORECASE)
 _AMOUNT = re.compile(r"(?:^|_)(?:MAX|MIN|NUM|N|NEW|TOTAL)(?:_\w+)?_TOKENS?$", re.IGNORECASE)
 _COUNT = re.compile(r"\d{1,7}(?:\.\d*)?|true|false|yes|no|on|off|none|null|", re.IGNORECASE)
-"""The values of options such as ``--max-tokens``."""
+"""Values that are no secret, as of ``--max-tokens``."""
 _COUNTED_NAME = re.compile(r"(?:^|_)(?:\w*TOKENS?|KEYS?)(?:_|$)", re.IGNORECASE)
 _TOKENS = (
     re.compile(r"(?<![\w-])(?:sk|pk|rk)-[\w-]{16,}"),
@@ -27,7 +27,7 @@ _TOKENS = (
     re.compile(r"(?<![A-Z0-9])(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"),
     re.compile(r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"),  # a JSON web token
 )
-"""Tokens of known services: nothing else looks like them."""
+"""Tokens of known services, which look like nothing else."""
 _SHAPES = (
     re.compile(r"(?<=://)[^/\s:@]*:[^/\s@]+(?=@)"),  # user:password of an address
     re.compile(r"https?://([^/\s:@]{8,})@"),  # a token in the user's place
@@ -43,49 +43,49 @@ _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)|\+{0,2}([A-Za-z][\w.-]*)(?==)")
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a variable or option says that its value is secret."""
+    """True if the name of a variable or option says that its value is secret."""
     name = name.replace("-", "_").replace(".", "_")
     return _SECRET_NAME.search(name) is not None and not _AMOUNT.search(name)
 
 
 def hides(name: str, value: str) -> bool:
-    """Whether a value must not be written: secret by its name or its shape. A number of tokens is no secret."""
+    """True if a value must not be written, being secret by name or by shape. A number of tokens is no secret."""
     return _is_named(name, value) or masked_text(value) != value
 
 
 def without_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Split an environment: what may be written, and the sorted names of what must not."""
+    """Split an environment into what may be written and the sorted names of what must not."""
     shown = {name: value for name, value in environment.items() if not hides(name, value)}
     return shown, sorted(set(environment) - set(shown))
 
 
 def masked(environment: Mapping[str, str]) -> dict[str, str]:
-    """For the screen: every name, and dots in place of secret values and of secrets inside values."""
+    """Return an environment to show, with dots in place of secret values and of secrets inside values."""
     return {name: HIDDEN if _is_named(name, value) else masked_text(value) for name, value in environment.items()}
 
 
 def masked_text(text: str) -> str:
-    """Any text with dots in place of what has the shape of a secret."""
+    """Return a text with dots in place of whatever has the shape of a secret."""
     for shape in _SHAPES:
         text = shape.sub(_dots, text)
     return text
 
 
 def token_line(text: str) -> int | None:
-    """The first line of a file's text that holds a private key, or the token of a known service; None without one."""
+    """Return the number of the first line with a private key or a known service's token; None if there is none."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("-----BEGIN ") and "PRIVATE KEY" in line:
             return number
         for shape in _TOKENS:
             found = shape.search(line)
-            # Names of models and packages begin like tokens too, but are not letters and digits without any words.
+            # Names of models and packages may begin like tokens, but have no long part of mixed letters and digits.
             if found and any(len(part) >= 10 and _MIXED.search(part) for part in re.split(r"[-_.]", found[0])):
                 return number
     return None
 
 
 def masked_words(words: Sequence[str]) -> tuple[str, ...]:
-    """A command with dots in place of its secrets: ``--api-key X``, ``--token=X``, ``key=X``, and known shapes."""
+    """Return a command with dots in place of its secrets: ``--api-key X``, ``--token=X``, ``key=X``, known shapes."""
     shown: list[str] = []
     option = ""
     for word in words:
@@ -109,7 +109,7 @@ def _is_named(name: str, value: str) -> bool:
 
 
 def _dots(found: re.Match[str]) -> str:
-    """The match with its group, or the whole of it, hidden."""
+    """Return the match with its group hidden, or all of it if it has none."""
     if not found.re.groups:
         return HIDDEN
     start, end = (place - found.start() for place in found.span(1))

@@ -1,8 +1,8 @@
-"""JSON in files: strict, non-finite numbers as null, every write complete or absent.
+"""JSON in files: strict, non-finite numbers as null, every write all or nothing.
 
-A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder. Reading a record is tolerant of
-unknown fields, so that an older program can watch a newer run; a record of a newer schema is readable but must not be
-acted upon (:class:`NewerSchema`).
+A write goes to a temporary file in the same folder: fsync, rename, fsync of the folder. Reading ignores unknown fields,
+so that an older program can watch a newer run; a record of a newer schema is readable but must not be acted upon
+(:class:`NewerSchema`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER_MODE = 0o700
 _SLICE_BYTES = 1 << 16
 _LARGEST = 1 << 63
 MOST_RECORD_BYTES = 1 << 24
-"""No record of ours is larger."""
+"""None of our records is larger."""
 _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFDIR: "a folder", stat.S_IFSOCK: "a socket"}
 
 
@@ -40,7 +40,7 @@ class NotAFile(OSError):
 
 
 class TooLarge(OSError):
-    """More bytes than any file of that kind has."""
+    """A file is larger than any file of its kind should be."""
 
 
 class UnreadableRecord(Exception):
@@ -48,7 +48,7 @@ class UnreadableRecord(Exception):
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON represents it, at any depth: records as objects, a process as ``[pid, start]``, NaN as None."""
+    """Convert a value, at any depth, to JSON's types: records to objects, processes to ``[pid, start]``, NaN to None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, tuple) and hasattr(value, "_asdict") and not isinstance(value, ProcessIdentity):
@@ -61,15 +61,15 @@ def plain(value: Any) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Strict JSON text; a value that JSON has no type for is written as its string."""
+    """Return strict JSON text; a value that JSON has no type for is written as its string."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False, default=str)
 
 
 def dump_bytes(value: Any) -> bytes:
-    """One line of strict JSON; names that are not UTF-8 survive the round trip."""
+    """Return one line of strict JSON; names that are not UTF-8 survive the round trip."""
     try:
         return (dump(value) + "\n").encode()
-    except UnicodeEncodeError:  # the escapes of ASCII JSON hold any code unit, even half a surrogate pair
+    except UnicodeEncodeError:  # ASCII JSON can escape any code unit, even half a surrogate pair
         return (json.dumps(plain(value), allow_nan=False, default=str) + "\n").encode()
 
 
@@ -85,14 +85,14 @@ def load_object(text: str | bytes) -> dict[str, Any]:
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = True) -> None:
-    """Replace ``path`` by ``data``; a reader sees the old content or the new, never a part.
+    """Replace the content of ``path``; a reader sees the old content or the new, never a part.
 
     Args:
         durable: also flush the drive's own cache (F_FULLFSYNC on macOS, where fsync does not). For exit records.
-        sync: False leaves the flush to the kernel: for heartbeats, which are worthless after a crash anyway.
+        sync: False leaves flushing to the kernel: for heartbeats, which are worthless after a system crash anyway.
 
     Raises:
-        OSError: nothing was changed (disk full, read-only); the temp file is gone.
+        OSError: nothing was changed (disk full, read-only), and the temporary file is gone.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -107,16 +107,16 @@ def write_bytes(path: Path, data: bytes, *, durable: bool = False, sync: bool = 
 
 
 def write_json(path: Path, value: Any, *, durable: bool = False, sync: bool = True) -> None:
-    """Replace ``path`` by ``value`` as JSON; see :func:`write_bytes`."""
+    """Replace the content of ``path`` with ``value`` as JSON; see :func:`write_bytes`."""
     write_bytes(path, dump_bytes(value), durable=durable, sync=sync)
 
 
 def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
-    """Create ``path`` with its whole content, or leave what is there; True when it was created.
+    """Create ``path`` with its whole content, or leave what is there; True if it was created.
 
-    A hard link is the one portable way to "create with content, atomically, unless it exists". Where a file system has
-    no hard links (exFAT, some network volumes) or no inode left for one, an existence check and a rename stand in. An
-    OSError leaves nothing behind.
+    A hard link is the one portable way to "create with content, atomically, unless it exists". If the file system has
+    no hard links (exFAT, some network volumes) or no room for one, an existence check and a rename stand in. An OSError
+    leaves nothing behind.
     """
     if path.exists():
         return False
@@ -139,10 +139,10 @@ def create_json(path: Path, value: Any, *, durable: bool = False) -> bool:
 
 
 def append_line(path: Path, value: Any) -> None:
-    """Append one JSON line in one write; writers in other processes never interleave inside it.
+    """Append one JSON line in a single write, which writes of other processes never interrupt.
 
-    A torn line is closed first, so that only that line is lost, not the next one. If the torn line is this very one
-    and lacks only its line break, as a full disk may leave it, it is not written a second time.
+    A torn last line is ended first, so that only that line is lost, not this one too. If it is this very line and lacks
+    only its line break, as a full disk may leave it, it is not written again.
     """
     data = dump_bytes(value)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE), "rb+", 0) as file:
@@ -153,18 +153,18 @@ def append_line(path: Path, value: Any) -> None:
 
 
 def append_text(path: Path, text: str) -> None:
-    """Append lines in one write."""
+    """Append lines in a single write."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE), "wb", 0) as file:
         _write_all(file.fileno(), text.encode("utf-8", "replace"))
 
 
 def open_descriptor(path: Path | str) -> int:
-    """Open for reading what somebody else may have put there: a regular file, without waiting for anything.
+    """Open a regular file for reading, without ever blocking, whatever somebody else may have put in its place.
 
-    Everything mpstui reads is opened here: a pipe would wait for its writer for ever, ``/dev/zero`` fill the memory.
+    Everything mpstui reads is opened here: a pipe would block until it has a writer, ``/dev/zero`` fill the memory.
 
     Raises:
-        NotAFile: what is there is no file. OSError: it cannot be opened.
+        NotAFile: it is not a regular file. OSError: it cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -178,12 +178,12 @@ def open_descriptor(path: Path | str) -> int:
 
 
 def open_file(path: Path | str) -> BinaryIO:
-    """The file, opened as by :func:`open_descriptor`."""
+    """Open a file as :func:`open_descriptor` does."""
     return os.fdopen(open_descriptor(path), "rb")
 
 
 def read_bytes(path: Path | str, most_bytes: int = MOST_RECORD_BYTES) -> bytes:
-    """The whole content of a file.
+    """Return the whole content of a file.
 
     Raises:
         TooLarge: it holds more than ``most_bytes``. OSError: as :func:`open_descriptor`, or it cannot be read.
@@ -203,15 +203,15 @@ def read_bytes(path: Path | str, most_bytes: int = MOST_RECORD_BYTES) -> bytes:
 
 
 def read_text(path: Path | str, most_bytes: int = MOST_RECORD_BYTES, *, errors: str = "replace") -> str:
-    """The whole content of a text file; raises like :func:`read_bytes`."""
+    """Return the whole content of a text file; raises like :func:`read_bytes`."""
     return read_bytes(path, most_bytes).decode("utf-8", errors)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in ``path``, None when there is no such file.
+    """Return the JSON object in a file; None if there is no such file.
 
     Raises:
-        UnreadableRecord: there is something, but it is not one JSON object. OSError: it cannot be read.
+        UnreadableRecord: the content is not one JSON object. OSError: it cannot be read.
     """
     try:
         data = read_bytes(path)
@@ -229,17 +229,17 @@ class _Misfit(Exception):
 
 
 def read(kind: type[R], path: Path) -> R | None:
-    """Read one record; None when there is no file.
+    """Read one record; None if there is no file.
 
     Raises:
-        UnreadableRecord: there is something else in the file (NewerSchema: of a newer program).
+        UnreadableRecord: the file holds something else (NewerSchema: it was written by a newer mpstui).
     """
     found = read_json(path)
     return None if found is None else from_json(kind, found)
 
 
 def read_or_none(kind: type[R], path: Path) -> R | None:
-    """Read one record; None also when it cannot be read."""
+    """Read one record; None if there is no file or it cannot be read."""
     try:
         return read(kind, path)
     except (OSError, UnreadableRecord):
@@ -247,7 +247,7 @@ def read_or_none(kind: type[R], path: Path) -> R | None:
 
 
 def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
-    """A record from its JSON object; unknown fields are ignored.
+    """Make a record from its JSON object; unknown fields are ignored.
 
     Raises:
         NewerSchema: ``schema`` is higher than ours.
@@ -270,7 +270,7 @@ def from_json(kind: type[R], found: Mapping[str, Any]) -> R:
 
 
 def to_json(record: tuple[Any, ...]) -> dict[str, Any]:
-    """The JSON object of a record, nested records included; changing it later changes no record."""
+    """Return a record as a JSON object, nested records included; the object may be changed freely."""
     found: dict[str, Any] = plain(record)
     return found
 
@@ -281,7 +281,7 @@ def _fits_of(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
 
 
 def _fit_of(hint: Any) -> Callable[[Any], Any]:
-    """What turns a JSON value into one of the annotated type, or raises :class:`_Misfit`."""
+    """Return a function that converts a JSON value to the annotated type, or raises :class:`_Misfit`."""
     if hint is Any:
         return lambda value: value
     if hint is ProcessIdentity:
@@ -303,8 +303,8 @@ def _fit_of(hint: Any) -> Callable[[Any], Any]:
 
 
 def _number(value: Any) -> Any:
-    """JSON's numbers have any length; none of ours is larger than a file offset or a moment in nanoseconds."""
-    if not -_LARGEST < _only(value, int, float) < _LARGEST:  # NaN is not, either
+    """Refuse numbers beyond 63 bits: none of ours is larger than a file offset or a time in nanoseconds."""
+    if not -_LARGEST < _only(value, int, float) < _LARGEST:  # refuses NaN too
         raise _Misfit
     return value
 
@@ -322,15 +322,15 @@ def _only(value: Any, *kinds: type) -> Any:
 
 
 def is_settled(changed: float, now: float) -> bool:
-    """Whether a modification time can be relied upon: another change within one tick of the clock would not alter it.
+    """True if a modification time is old enough to rely on: a second change within a clock tick would not alter it.
 
-    ``changed`` is the modification time, ``now`` the present, both Unix seconds.
+    Both ``changed``, the modification time, and ``now`` are in Unix seconds.
     """
     return now - changed > 2.0
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """The file's stat; None if there is none."""
+    """Return the file's stat; None if there is no such file."""
     try:
         return path.stat()
     except (OSError, ValueError):  # ValueError: an impossible name
@@ -338,19 +338,19 @@ def stat_of(path: Path) -> os.stat_result | None:
 
 
 def stamp(path: str | Path) -> tuple[int, int, int] | None:
-    """What tells a replaced file from the one before it; None if there is none.
+    """Return a stamp that changes when a file is replaced; None if there is no such file.
 
-    The time alone does not: the clocks of many file systems tick a few hundred times a second, some only once.
+    The time alone is not enough: many file systems' clocks tick a few hundred times a second, some only once.
     """
     try:
-        found = os.stat(path)  # noqa: PTH116 - half the price of Path.stat, and asked of every run
+        found = os.stat(path)  # noqa: PTH116 - half the cost of Path.stat, and done for every run
     except (OSError, ValueError):
         return None
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder and its missing parents, readable by this user alone; they survive a power cut."""
+    """Create a folder and its missing parents, readable only by this user; they survive a power cut."""
     if not path.is_dir():
         make_private_folder(path.parent)
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)
@@ -358,16 +358,16 @@ def make_private_folder(path: Path) -> None:
 
 
 def flush_to_disk(descriptor: int, *, drive_cache: bool) -> None:
-    """fsync; on macOS with ``drive_cache`` F_FULLFSYNC, since fsync(2) there leaves data in the drive's cache."""
+    """Call fsync; with ``drive_cache`` on macOS F_FULLFSYNC, since fsync(2) there leaves data in the drive's cache."""
     if drive_cache and sys.platform == "darwin":
-        with contextlib.suppress(OSError):  # network volumes refuse it; the plain fsync below is the best there is
+        with contextlib.suppress(OSError):  # network volumes refuse it: then plain fsync is the best there is
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
     os.fsync(descriptor)
 
 
 def create_file(path: Path) -> BinaryIO:
-    """A new file for writing, for this user alone whatever the umask; replaces what has the name, follows no link."""
+    """Open a new file for writing, private whatever the umask; replaces any file of that name, follows no link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags, FILE_MODE)
@@ -390,7 +390,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut: what a file's own fsync does not do."""
+    """Make the names in a folder survive a power cut, which a file's own fsync does not do."""
     with contextlib.suppress(OSError):  # some file systems cannot sync a folder; the rename itself is done
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
-"""Whether the tensors in a checkpoint hold NaN, told from its bytes: no torch is needed, and nothing is unpickled.
+"""Find NaN in a checkpoint's tensors by reading its bytes: torch is not needed, and nothing is unpickled.
 
-A training whose loss has become NaN goes on saving, and every attempt that resumes from such a file has NaN from its
-first step on. Only NaN counts: infinity stands in masks, and for the best loss before there was one.
+A training whose loss has become NaN keeps saving, and every attempt that resumes from such a file has NaN from its
+first step. Only NaN counts: infinity is normal in masks, and as the initial value of a best loss.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from . import storage
 from .checkpoints import matching
 
 MOST_BYTES = 32 << 20
-"""Read of one checkpoint: of larger ones the beginning of each tensor."""
+"""The most to read of one checkpoint: of a larger one, only the beginning of each tensor is read."""
 _LEAST_BYTES = 4096
 _MOST_STRUCTURE_BYTES = 32 << 20
-"""Of a pickle, of a header, and of a list of the files in an archive."""
+"""The most to read of a pickle, a header, or a zip archive's directory."""
 _END_BYTES = 22 + 65535
 _IN_FULL = 0xFFFFFFFF
-"""In place of a number that the archive holds elsewhere, with 64 bits."""
+"""ZIP64: stands for a number that is stored elsewhere with 64 bits."""
 
 
 class Kind(NamedTuple):
-    """How the numbers of a tensor are written, little-endian."""
+    """The floating-point format of a tensor, little-endian."""
 
     width: int
     infinity: int
-    """The bits of infinity; those of NaN are larger."""
+    """The bit pattern of infinity; without their sign bit, those of NaN are larger."""
     suspects: re.Pattern[bytes]
-    """What the highest byte of NaN may be."""
+    """Matches the highest byte of any NaN."""
 
 
 _WIDE = re.compile(b"[\x7f\xff]")
@@ -55,13 +55,13 @@ class Health(NamedTuple):
     """What was found in one checkpoint."""
 
     tensors: int
-    """Tensors of floating-point numbers; those of a single number do not count."""
+    """Floating-point tensors with more than one element."""
     broken: int
-    """Those of them that hold NaN."""
+    """How many of them hold NaN."""
 
     @property
     def diverged(self) -> bool:
-        """Whether NaN is in most of it. In few of them it may stand for what was never measured."""
+        """True if at least half of the tensors hold NaN. In a few, it may stand for values never measured."""
         return self.broken > 0 and 2 * self.broken >= self.tensors
 
 
@@ -75,7 +75,7 @@ Look = Callable[[Path], Optional[Health]]
 
 
 def health(path: Path) -> Health | None:
-    """Of a file of ``torch.save``, a safetensors file, or all such files in a folder; None: it cannot be told."""
+    """Check a ``torch.save`` or safetensors file, or all such files in a folder; None if it cannot be told."""
     if not path.is_dir():
         return _of_file(path, MOST_BYTES)
     files = [file for file in matching(path, "**/*") if file.is_file()]
@@ -84,9 +84,9 @@ def health(path: Path) -> Health | None:
 
 
 def newest_finite(paths: Iterable[Path], look: Look = health) -> tuple[Path | None, Sequence[Path]]:
-    """The first of several checkpoints, the newest first, that holds no NaN, and those passed over because they do.
+    """Return the first checkpoint without NaN (``paths`` are newest first), and those passed over because of it.
 
-    Where all hold some in few of their tensors, it was there from the start: the first is taken.
+    If all have NaN but the newest only in a few tensors, it was there from the start: the newest is returned.
     """
     passed: list[Path] = []
     first: Health | None = None
@@ -114,7 +114,7 @@ def _of_file(path: Path, budget: int) -> Health | None:
             looked = tensors[: max(1, budget // _LEAST_BYTES)]
             return Health(len(looked), sum(_has_nan(file, one, share) for one in looked))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError, struct.error):
-        return None  # a file that is damaged, or not what its name says
+        return None  # the file is damaged, or not what its name says
 
 
 def _has_nan(file: BinaryIO, tensor: _Tensor, most_bytes: int) -> bool:
@@ -154,7 +154,7 @@ def _in_archive(file: BinaryIO) -> Iterator[_Tensor]:
 
 
 def _members(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Each file in a zip archive that is not compressed: its name, where it begins, and how many bytes it has."""
+    """Yield name, offset and size in bytes of each uncompressed file in a zip archive."""
     end = file.seek(0, 2)
     file.seek(max(0, end - _END_BYTES))
     tail = file.read()
@@ -179,7 +179,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _with_64_bits(extra: bytes, *numbers: int) -> list[int]:
-    """The numbers of one entry, in which those that need more than 32 bits stand in the part with the mark 1."""
+    """Return an entry's numbers, taking those that need more than 32 bits from its ZIP64 extra field (id 1)."""
     found, at = list(numbers), 0
     while at + 4 <= len(extra):
         mark, length = struct.unpack_from("<HH", extra, at)
@@ -192,7 +192,7 @@ def _with_64_bits(extra: bytes, *numbers: int) -> list[int]:
 
 
 def _start(file: BinaryIO, offset: int) -> int:
-    """Where the content of a file in an archive begins: after its name, which stands there once more."""
+    """Return where the content of a file in an archive begins: after a local header that repeats its name."""
     file.seek(offset)
     name, extra = struct.unpack_from("<HH", file.read(30), 26)
     return offset + 30 + int(name) + int(extra)
@@ -207,10 +207,10 @@ def _content(file: BinaryIO, member: tuple[int, int]) -> bytes:
 
 
 def _storages(pickled: bytes) -> dict[str, Kind]:
-    """The file of each storage, with what it holds. The pickle's words are read one by one, and none is obeyed.
+    """Map each storage's file to its format. The pickle's opcodes are scanned one by one; none is executed.
 
-    A storage stands there as ``("storage", <its class>, <its file>, <device>, <length>)``, where each word may be
-    recalled from an earlier place.
+    A storage is pickled as ``("storage", <its class>, <its file>, <device>, <length>)``, where each item may be
+    recalled from the memo.
     """
     found: dict[str, Kind] = {}
     memory: dict[Any, Any] = {}

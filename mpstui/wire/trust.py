@@ -1,4 +1,4 @@
-"""File ownership: only what this user made, where nobody else can write, is run or used as settings."""
+"""File ownership: only files that belong to this user, and that nobody else can write, are run or used as settings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 
 def distrusted(path: Path | str, *, strict: bool = False, groups: bool = False) -> str:
-    """Why what lies there must not be obeyed, as the end of a sentence; empty if it may be, or does not exist.
+    """Return why a path must not be trusted, as the end of a sentence; empty if it may be, or does not exist.
 
     Args:
-        strict: do not accept what belongs to root either: a run is started only by whoever made it.
+        strict: do not accept root's files either: a run is started only by whoever made it.
         groups: accept what a group may write, as in a shared project.
     """
     try:
@@ -33,12 +33,12 @@ def distrusted(path: Path | str, *, strict: bool = False, groups: bool = False) 
 
 
 def distrust_of_any(*paths: Path, strict: bool = False) -> str:
-    """The first of these that must not be obeyed, with its reason, as a sentence; empty if all may be."""
+    """Return a sentence about the first path that must not be trusted; empty if all may be."""
     return next((f"{path} {why}" for path in paths if (why := distrusted(path, strict=strict))), "")
 
 
 def user_name(uid: int) -> str:
-    """``user ada``, or the number of a user unknown to the system."""
+    """Return ``user ada``, or ``user 1234`` if the system knows no name."""
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:
@@ -53,7 +53,7 @@ def _group_name(gid: int) -> str:
 
 
 def _is_private_group(gid: int) -> bool:
-    """Whether a group is the user's own, as many systems create: named like the user, with nobody else in it."""
+    """True if a group is the user's own, as many systems create it: named like the user, with nobody else in it."""
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:

@@ -1,1 +1,1 @@
-"""The notifier: a process that lives for one alert. It may take its time, hang or fail; nobody waits for it."""
+"""The notifier: a process that delivers one alert. It may take its time, hang or fail; nobody waits for it."""

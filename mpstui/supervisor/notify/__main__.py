@@ -4,7 +4,7 @@ import os
 import sys
 
 if not __package__:
-    # Appended, not put first: what lies beside the package must never stand in for the standard library.
+    # Appended, not put first: a file beside the package must never shadow the standard library.
     _up = os.path.dirname
     sys.path.append(_up(_up(_up(_up(os.path.abspath(__file__))))))  # noqa: PTH100
 from mpstui.supervisor.notify.alert import main

@@ -1,4 +1,4 @@
-"""One alert: what it says, and its delivery to the user's command and webhook, in bounded time and on record."""
+"""One alert: its text, and its delivery to the user's command and webhook, in limited time and on record."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..family import adopt_orphans
 HOOK_SECONDS = 60.0
 WEBHOOK_SECONDS = 10.0
 MOST_OUTPUT_BYTES = 64 * 1024
-"""How much of a hook's output is kept: it must not fill the disk of a training."""
+"""How much of a hook's output to keep: it must not fill a training's disk."""
 LARGEST_LOG_BYTES = 1 << 20
 TITLES = {"crash": "crashed: ", "finish": "finished: "}
-"""What became of a run, before the text that says how. The text of a stall has its own first word: hung, paused."""
+"""Goes before the text that says how. The text of a stall has its own first word: hung, paused."""
 TEST = "test"
 
 
 class AlertSettings(NamedTuple):
-    """The part of ``[alerts]`` that is handled here; the bell is up to the open screen."""
+    """The part of ``[alerts]`` that is handled here; the bell is the open screen's business."""
 
     on: Sequence[str] = ALERT_EVENTS
     when: str = "always"
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Deliver, as a process of its own, and leave nothing behind that a hook started. Codes: see :func:`tell`."""
+    """Deliver one alert, and leave no process behind that a hook started; returns a code as :func:`tell` does."""
     adopt_orphans()  # so that what the hook leaves behind can be found
     code = tell(arguments)
     for left in liveness.descendants(liveness.system_process_table().snapshot(), [os.getpid()]):
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tell(arguments: Sequence[str]) -> int:
-    """Deliver one alert: 0 if everything arrived, 1 if something did not (see ``alerts.log``), 2 for wrong use."""
+    """Deliver one alert: 0 if everything arrived, 1 if something did not (see ``alerts.log``), 2 for wrong usage."""
     if len(arguments) != 6 or not arguments[2].isdigit():
         return 2
     event, folder, attempt, text, settings, screen_lock = arguments
@@ -81,7 +81,7 @@ def tell(arguments: Sequence[str]) -> int:
 
 
 def read_settings(path: Path) -> AlertSettings | None:
-    """The user's settings; None if there is no file.
+    """Return the user's settings; None if there is no file.
 
     Raises:
         OSError, ValueError: the file cannot be read, is not TOML, or has invalid contents.
@@ -105,7 +105,7 @@ def read_settings(path: Path) -> AlertSettings | None:
 
 
 def compose(event: str, run: RunDir, attempt: int, text: str) -> dict[str, Any]:
-    """The alert; what cannot be read is null. ``text`` is the whole sentence, the other fields are its parts."""
+    """Build the alert; fields that cannot be read are null. ``text`` is the whole sentence, the others are details."""
     spec = storage.read_or_none(Spec, run.spec)
     exit_record = storage.read_or_none(ExitRecord, run.attempt(attempt).exit)
     status, beat = storage.read_or_none(Status, run.status), heartbeat.read(run.attempt(attempt).heartbeat())
@@ -133,8 +133,8 @@ def compose(event: str, run: RunDir, attempt: int, text: str) -> dict[str, Any]:
 def deliver(
     wanted: AlertSettings, message: Mapping[str, Any], log: Callable[[str], None], hook_seconds: float = HOOK_SECONDS
 ) -> bool:
-    """Start the hook, post, then wait for the hook: neither delays the other. True if both went well."""
-    body = json.dumps(message).encode()  # ASCII: a name may hold what no encoding can represent
+    """Start the hook, post, then wait for the hook, so that neither delays the other. True if both succeeded."""
+    body = json.dumps(message).encode()  # ASCII: a name may hold characters that no encoding can represent
     hook = _start_hook(wanted.hook, message, log) if wanted.hook else None
     deadline = time.monotonic() + hook_seconds
     if hook is not None and hook.stdin is not None:
@@ -155,7 +155,7 @@ def deliver(
 
 
 def post(url: str, body: bytes) -> Outcome:
-    """POST JSON and report the result, without the address: it may hold a token. Redirects are not followed."""
+    """POST JSON and return the result, without the address: it may hold a token. Redirects are not followed."""
     if not is_safe_address(url):
         return Outcome(False, "not sent: the address must begin with https://")
     here = [urllib.request.ProxyHandler({})] if url.startswith("http:") else []  # a proxy cannot reach this machine
@@ -170,7 +170,7 @@ def post(url: str, body: bytes) -> Outcome:
         return Outcome(False, f"HTTP {error.code}")
     except (OSError, ValueError) as error:
         return Outcome(False, f"failed: {str(error).replace(url, 'the address')}")
-    except Exception as error:  # noqa: BLE001  http.client raises its own kinds; an alert must end in a line of the log
+    except Exception as error:  # noqa: BLE001  http.client has its own exceptions; every alert must end in a log line
         return Outcome(False, f"failed: {type(error).__name__}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -184,16 +184,16 @@ def _are_words(value: object) -> bool:
 def _start_hook(
     words: Sequence[str], message: Mapping[str, Any], log: Callable[[str], None]
 ) -> subprocess.Popen[bytes] | None:
-    """The user's command, without a shell; ``{text}`` and its like are filled in.
+    """Start the user's command, without a shell, with ``{text}`` and the like filled in.
 
-    The run's own variables are not passed on: by these the supervisor recognises the processes of a training.
+    The run's own variables are not passed on: the supervisor recognises a training's processes by them.
     """
     filled = [Path(words[0]).expanduser().as_posix()]
     for word in words[1:]:
         for name in ("event", "text", "run", "name", "dir"):
             word = word.replace("{" + name + "}", str(message[name]))
         filled.append(word)
-    # A supervisor started from inside a training has the variables of that training.
+    # A supervisor started from inside a training has that training's variables.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("MPSTUI_RUN_")}
     told = {f"MPSTUI_ALERT_{name.upper()}": str(value) for name, value in message.items() if value is not None}
     try:
@@ -212,7 +212,7 @@ def _start_hook(
 
 
 def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
-    """Wait for the hook, keep some of its output, and end it and everything it started when its time is up."""
+    """Wait for the hook until its time is up, keep some of its output, then end it and everything it started."""
     kept, stream = b"", hook.stdout
     while stream is not None and (left := deadline - time.monotonic()) > 0:
         if not select.select([stream], [], [], min(left, 0.2))[0]:
@@ -227,7 +227,7 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
         code: int | None = hook.wait(timeout=max(0.05, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         code = None  # it hangs
-    with contextlib.suppress(OSError):  # nothing is left of its session
+    with contextlib.suppress(OSError):  # nothing may be left of its session
         os.killpg(hook.pid, signal.SIGKILL)
     hook.wait()
     end = f"exit code {code}" if code is not None else "ended because its time was up"
@@ -235,7 +235,7 @@ def _finish_hook(hook: subprocess.Popen[bytes], deadline: float) -> Outcome:
 
 
 def _append(path: Path, text: str) -> None:
-    """Append a line with its time to ``alerts.log``: private, bounded, without secrets; a failure is ignored."""
+    """Append a time-stamped line to ``alerts.log``: private, limited in size, without secrets; failures are ignored."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -250,7 +250,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """A redirect could lead the message, and the token in its address, elsewhere."""
 
     def redirect_request(self, *arguments: Any, **named: Any) -> None:
-        """Never."""
+        """Never redirect."""
 
 
 def _too_late(number: int, frame: FrameType | None) -> None:
