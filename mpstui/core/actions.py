@@ -2,8 +2,7 @@
 
 Keys, footer, help page, questions, toasts, requests and commands are derived from it, and so is what a run allows now:
 to add an action, add an entry here. A new kind of request also needs a function in ``supervisor/loop.py``, or an answer
-by the trainer. Nothing in this module reads files;
-:mod:`mpstui.core.launching.record` does.
+by the trainer. Nothing in this module reads files; :mod:`mpstui.core.launching.record` does.
 """
 
 from __future__ import annotations
@@ -149,7 +148,7 @@ def _not_queued(snapshot: RunSnapshot, facts: RunFacts) -> str:
     return "" if snapshot.queue is not None and snapshot.queue.group else "it waits for other runs, not in a queue"
 
 
-# -- questions: asked only if the action would lose enough work, whatever its name
+# -- questions: whether one is asked depends on the work that would be lost, not on the action
 
 
 def _ask_to_kill(snapshot: RunSnapshot, caution: str) -> Question | None:

@@ -193,7 +193,7 @@ class _Bench:
     tallies: dict[BenchConfig, _Tally] = field(default_factory=dict)
     sizes: list[str] = field(default_factory=list)
     start_seconds: float = 0.0
-    """From the start of the first process to its first step."""
+    """Seconds from the start of the first process to its first step."""
 
     def refused(self, config: BenchConfig) -> Measurement | None:
         """Return a failed measurement if the budget leaves no time to start a configuration, else None."""

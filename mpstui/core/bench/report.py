@@ -38,7 +38,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The measurements so far, and what was measured."""
+    """The measurements so far, and the conditions under which they were taken."""
 
     plan: BenchPlan
     device: str

@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 def evidence_from_log(path: Path) -> Evidence:
-    """Return the evidence of a log file; raises ``OSError`` when it cannot be read."""
+    """Return the evidence of a log file; raises ``OSError`` if it cannot be read."""
     return Evidence(lines=log_lines(path))
 
 

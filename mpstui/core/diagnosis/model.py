@@ -18,7 +18,7 @@ class Kind(Enum):
 
     CAUSE = "cause"  # why it ended
     ENDING = "ending"  # how it ended: a signal; the reason lies further back
-    SYMPTOM = "symptom"  # seen beside a crash, or harmless by itself
+    SYMPTOM = "symptom"  # seen along with a crash, or harmless by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Evidence:
     """The share of the machine's memory in use just before the end, if it was sampled."""
     offers_cpu: bool = False
     project: tuple[str, str] | None = None
-    """A module that Python did not find, and the folder of the program's own project that has it."""
+    """A module that Python did not find, and the folder in the program's own project that contains it."""
 
 
 PROJECT = "{project}"

@@ -202,7 +202,7 @@ class SleepSettings:
     idle_minutes: int | None = None
     """macOS: minutes until it sleeps on its own; 0: never."""
     idle_action: str | None = None
-    """systemd-logind: what it does with an idle machine."""
+    """systemd-logind: what it does to an idle machine."""
     low_power: bool | None = None
 
 

@@ -15,7 +15,7 @@ class Status(StrEnum):
     NOTE = "note"
     """It could be better, but nothing fails because of it."""
     WARNING = "warning"
-    """Something will fail under some load, or with some programs."""
+    """Something will fail under certain loads or with certain programs."""
     PROBLEM = "problem"
     """Something does not work now."""
 

@@ -97,7 +97,7 @@ class JobView(NamedTuple):
         return self.id.partition("_")[0]
 
     def sentence(self) -> str:
-        """``Slurm job 17 is pending: Priority``, ``Slurm job 17 runs on n[1-2]``; see :meth:`silence`."""
+        """Return ``Slurm job 17 is pending: Priority``, ``Slurm job 17 runs on n[1-2]``; see :meth:`silence`."""
         why = f": {self.reason}" if self.reason not in (None, *_SAYS_NOTHING) and not self.phase.has_nodes else ""
         where = f" on {self.nodes}" if self.nodes and self.phase.has_nodes else ""
         return f"{self.title} job {self.id} {_WORDS[self.phase]}{where}{why}"
@@ -110,7 +110,7 @@ class JobView(NamedTuple):
         return f"; {self.title} does not answer since {since}" + (f" ({self.why_silent})" if self.why_silent else "")
 
     def short(self) -> str:
-        """Return a few words for beside the state: ``Slurm 17 on n[1-2]``; a ``?`` marks an outdated answer."""
+        """Return a few words to show next to the state: ``Slurm 17 on n[1-2]``; a ``?`` marks an outdated answer."""
         doubt = "?" if self.silent_since is not None else ""
         said = self.reason if self.reason not in (None, *_SAYS_NOTHING) and self.phase.waits else None
         where = f"on {self.nodes}" if self.phase.has_nodes and self.nodes else said or self.phase.replace("_", " ")

@@ -15,7 +15,7 @@ class Kept(NamedTuple):
     name: str
     step: int | None
     time: Moment
-    """0: unknown."""
+    """When it was logged; 0: unknown."""
     text: str | None = None
     """The text; None for an image."""
     file: str = ""

@@ -22,7 +22,7 @@ class QueuePlace(NamedTuple):
     """Approximate seconds until its turn; None: unknown."""
 
     def sentence(self) -> str:
-        """``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
+        """Return ``2nd in default``, ``after stage1``, ``1st in default (paused)``."""
         if self.after:
             parts = [f"after {', '.join(self.after)}"]
         elif self.group is not None:
@@ -33,6 +33,6 @@ class QueuePlace(NamedTuple):
 
 
 def ordinal(number: int) -> str:
-    """``1st 2nd 3rd 4th ... 11th ... 21st``."""
+    """Format as ``1st``, ``2nd``, ``3rd``, ``4th``, ``11th``, ``21st``."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"

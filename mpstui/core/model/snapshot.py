@@ -112,7 +112,7 @@ class SeriesView:
     """The lowest and highest value among those that no later attempt has measured again."""
     maximum: float | None = None
     minimum_at: float | None = None
-    """The x at which they were first measured; None: unknown."""
+    """The x at which minimum and maximum were first measured; None: unknown."""
     maximum_at: float | None = None
     attempt_marks: Sequence[float] = ()
     """x positions where a new attempt took over."""
@@ -301,7 +301,7 @@ class RunSnapshot:
     """The output file of each attempt, for a foreign run that was started several times."""
     survivors: tuple[int, ...] = ()
     readers: str | None = None
-    """Where the numbers come from: heartbeat, output.log, or a metric file."""
+    """The source of the numbers: heartbeat, output.log, or a metric file."""
     loading: bool = False
     """True while a long history is still being read and the curves are only samples of it."""
     brief: bool = False
@@ -316,7 +316,7 @@ class RunSnapshot:
     gone: bool = False
     """True if the watched file or folder existed and no longer does."""
     silent: bool = False
-    """For a foreign run: it has written nothing for longer than ever before, and may have ended."""
+    """For a foreign run: it has written nothing for unusually long, and may have ended."""
     unread: bool = False
     """True if there is a source for its numbers that has not been read yet."""
 
