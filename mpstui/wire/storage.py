@@ -48,7 +48,7 @@ class UnreadableRecord(Exception):
 
 
 def plain(value: Any) -> Any:
-    """Convert a value, at any depth, to JSON's types: records to objects, processes to ``[pid, start]``, NaN to None."""
+    """Convert a value at any depth to JSON's types: records to objects, processes to ``[pid, start]``, NaN to None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, tuple) and hasattr(value, "_asdict") and not isinstance(value, ProcessIdentity):

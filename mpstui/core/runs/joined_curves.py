@@ -95,8 +95,8 @@ class JoinedCurves:
             if group and bare in found and found[name].minimum != found[name].maximum:
                 plain = bare  # ``data/n100`` beside a printed ``n100``
             names = alike.setdefault(_measured(plain), [])
-            first = name == plain and names[:1] != ["loss"]  # prefer the charted name, else one without a witness
-            names.insert(0 if first else len(names), name)
+            leads = name == plain and names[:1] != ["loss"]  # prefer the charted name, else one without a witness
+            names.insert(0 if leads else len(names), name)
         candidates = [(name, names[:at]) for names in alike.values() for at, name in enumerate(names) if at]
         printed = [name for name in found if name not in told[0][1]]
         candidates += [(name, printed) for name in self._named_by_variables(found, told)]
