@@ -1,7 +1,7 @@
-"""What a training says of itself, in one line: ``report(loss=loss, step=step, steps=total)``.
+"""Report a training's progress in one line: ``report(loss=loss, step=step, steps=total)``.
 
 This file stands alone: standard library only, Python 3.9+, nothing else of mpstui. It may be copied into any program
-under any name. Without a run that mpstui started it does nothing, and nothing it does ever ends or holds up a training.
+under any name. Outside a run that mpstui started it does nothing, and it never ends or holds up a training.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-TYPE_CHECKING = False  # typing takes longer to import than all of this
+TYPE_CHECKING = False  # typing takes longer to import than all the rest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
@@ -21,18 +21,18 @@ VERSION = "1.1"
 BEAT_SECONDS, POLL_SECONDS, SAVING_SECONDS, RETRY_SECONDS = 1.0, 0.25, 600.0, 10.0
 MOST_WAITING_LINES, MOST_SETTINGS, MOST_DEPTH, LONGEST_SETTING, LONGEST_TEXT = 10_000, 10_000, 16, 1000, 10_000
 WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
-"""At most this share of the time goes into writing; what that does not leave room for waits for the next word."""
+"""At most this share of the time is spent writing; lines beyond that wait for a later report."""
 LEAST_PATIENCE_SECONDS, FIRST_PATIENCE_SECONDS, PATIENCE_PAUSES = 60.0, 600.0, 10
 MOST_IMAGES, MOST_IMAGE_NAMES, MOST_IMAGE_BYTES, MOST_BYTES_OF_IMAGES = 100, 20, 4 << 20, 100 << 20
-"""Of one name, of a run, of one image and of all; of what is more the older ones are kept less densely."""
+"""Limits: images of one name, names of a run, bytes of one image and of all; beyond them, older images are thinned."""
 IMAGE_SECONDS, MOST_IMAGE_SIDE = 1.0, 768
-"""At least between two images of a name, and how many pixels of an array are kept in each direction."""
+"""The least time between two images of a name, and the most pixels of an array to keep in each direction."""
 _COUNTS = frozenset(("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
 _BEAT_VALUES = ("loss", "lr", "samples_per_second", "steps_per_second", "batch_size")
 _OTHER_NAMES = {"learning_rate": "lr", "total_steps": "steps", "max_steps": "steps", "global_step": "step"}
 _RESERVED = frozenset(("time", "attempt", "rank", "schema", "nonfinite", "done", "first_epoch", "printed_step"))
 _PHASES = {"train": "train", "eval": "eval", "val": "eval", "test": "eval", "sav": "save", "checkpoint": "save"}
-_PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})  # how a word for each begins
+_PHASES.update({"compil": "compile", "setup": "setup", "done": "done"})  # by how a word for it begins
 _UNSAFE = str.maketrans({**{chr(code): " " for code in range(32)}, '"': "'", "\\": "/"})
 _OF_LOSSES = ("loss_sum", "backward_passes_per_step")
 _OF_OTHER_COUNTS = ("steps", "epoch_step", "epoch_steps", "steps_per_second", "step_from", "training")
@@ -43,7 +43,7 @@ _LARGEST = 1 << 63
 
 
 class Report:
-    """Says to the run that started this program how far it is; ``report`` is the one of this process.
+    """Reports this program's progress to the run that started it; ``report`` is this process's instance.
 
     Safe to call from any thread. The process that reports first speaks for its rank; forks of it are silent.
     """
@@ -55,19 +55,19 @@ class Report:
         self._silent = False
         self._run: _Run | None = None
         self._beside: tuple[dict[str, Any], Callable[[], int | None] | None] = {}, None
-        """What the agent said last, also before the first word."""
+        """The agent's newest heartbeat and its step counter, kept even before the first report."""
         self._lock = _thread.RLock()
         os.register_at_fork(after_in_child=self._forked)
 
     def __call__(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Report numbers: counters (``step``, ``steps``, ``epoch``, ``epochs``), ``loss``, ``lr`` and any metric.
 
-        Counters hold until said again; a total of -1 is unknown. ``step`` counts steps that are done, ``epoch``
-        the one being trained, from 1 (or from 0, if that is the first one said). Numbers may be numpy's or torch's;
+        Counters hold until reported again; a total of -1 is unknown. ``step`` counts completed steps, ``epoch`` is
+        the one being trained, from 1 (or from 0, if that is the first one reported). Numbers may be numpy's or torch's;
         one on a device is read back at most once a second. NaN and infinity are kept as such.
 
         Args:
-            values: metrics whose names are no Python names, as in ``report({"val/acc": 0.9}, step=step)``.
+            values: metrics whose names are not Python identifiers, as in ``report({"val/acc": 0.9}, step=step)``.
         """
         try:
             run = self._run
@@ -82,7 +82,7 @@ class Report:
                 if now >= run.stamp_until:
                     run.renew_stamp(now)
                 usual.note((run.stamp, *said.values()))
-                if usual is not run.usual:  # another thread has changed it just now
+                if usual is not run.usual:  # another thread has just replaced it
                     with self._lock:
                         run.make_lines(usual)
             else:
@@ -92,75 +92,75 @@ class Report:
             self._failed(error)
 
     def phase(self, name: str, *, expect_seconds: float | None = None) -> _Phase:
-        """Say what it does from now on: "setup", "training", "evaluating", "saving" or words of your own.
+        """Report what the program does from now on: "setup", "training", "evaluating", "saving" or words of your own.
 
-        A silence of ``expect_seconds`` is no reason to worry then. It trains again with the next higher step, or where
-        a ``with`` around it ends.
+        Silence for ``expect_seconds`` is then no cause for alarm. The phase ends with the next higher step, or with the
+        ``with`` block around it.
         """
         before = self._run.doing if self._run is not None else ("", None)
         self._guarded(_Run.turn_to, name, expect_seconds)
         return _Phase(self, before)
 
     def checkpoint(self, path: str | os.PathLike[str], *, step: int | None = None, best: bool = False) -> None:
-        """A checkpoint to resume from is complete at ``path``; without ``step``: of the last one said."""
+        """Report a complete checkpoint to resume from; ``step`` defaults to the last one reported."""
         self._guarded(_Run.saved, path, step, best)
 
     def config(self, values: Any = None, /, **named: Any) -> None:
-        """What it is trained with: shown with the run and compared between runs. Several calls add up.
+        """Report the training's settings, which are shown with the run and compared between runs. Calls add up.
 
-        ``values``: a mapping, or what argparse makes. What looks secret by its name (a token, a key) is not written.
+        ``values`` is a mapping or an argparse namespace. What its name marks as secret (a token, a key) is not written.
         """
         self._guarded(_Run.configured, values, named)
 
     def text(self, text: str, *, name: str = "", step: int | None = None) -> None:
-        """A sentence among the run's events, or what a model wrote: ``report.text(sample, name="sample")``."""
+        """Add a sentence to the run's events, or keep text a model wrote: ``report.text(sample, name="sample")``."""
         self._guarded(_Run.note, text, name, step)
 
     def image(self, name: str, image: Any, *, step: int | None = None) -> None:
-        """Keep an image with the run: at most one a second of a name, and 100 of a name in all, the older ones thinned.
+        """Keep an image with the run: at most one a second per name, and 100 per name in all, older ones thinned out.
 
         Args:
-            image: a path to a PNG or JPEG or its bytes, what can save itself (PIL, matplotlib), or an array or tensor
-                of H x W, H x W x C or C x H x W, with numbers from 0 to 255, or from 0 to 1 where they have a point.
+            image: a path to a PNG or JPEG or its bytes, an object that can save itself (PIL, matplotlib), or an array
+                or tensor of shape H x W, H x W x C or C x H x W, with integers from 0 to 255 or floats from 0 to 1.
         """
         self._guarded(_Run.pictured, str(name), image, step)
 
     def requested(self, action: str) -> bool:
-        """Whether somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
+        """True if somebody has asked for "save", "evaluate", "clear_cache" or "stop" since the last call; cheap.
 
-        Who asks promises to do it, see :meth:`takes`. "stop" is true from then on: save, and end. :meth:`checkpoint`
-        answers "save", this call "evaluate", :meth:`answer` the others. Ranks of one machine hear it at the same step.
+        Calling this promises to do it, see :meth:`takes`. "stop" stays true: save, and end. :meth:`checkpoint` answers
+        "save", this call "evaluate", :meth:`answer` the others. All ranks of one machine see it at the same step.
         """
         return bool(self._guarded(_Run.requested, action))
 
     def takes(self, *actions: str) -> None:
-        """Promise to ask for these requests with :meth:`requested`, before the first step.
+        """Promise, before the first step, to check for these requests with :meth:`requested`.
 
-        With "stop" SIGTERM and SIGINT begin to mean to save and end, once, where this is the main thread.
+        With "stop", from the main thread, the first SIGTERM or SIGINT means to save and end.
         """
         self._guarded(_Run.takes, actions)
 
     def refuses(self, action: str, why: str) -> None:
-        """Answer requests for ``action`` with ``why`` not, at any :meth:`requested`, until :meth:`takes` has it."""
+        """Refuse requests for ``action``, with ``why``, at any :meth:`requested`, until :meth:`takes` names it."""
         self._guarded(_Run.refuses, action, why)
 
     def leaves(self, *, forgets: bool = False) -> None:
-        """Take back what :meth:`takes` promised, and with ``forgets`` what was said; the agent reports instead."""
+        """Take back what :meth:`takes` promised, and with ``forgets`` all reports: the agent reports instead."""
         if not self._silent and self._run is not None:
             self._guarded(_Run.leaves, forgets)
 
     def answer(self, action: str, text: str, *, ok: bool = True, **memory: int | None) -> None:
-        """Answer a request that :meth:`requested` saw; ``memory``: ``before``, ``after`` and ``freed``, in bytes."""
+        """Answer a request that :meth:`requested` returned; ``memory`` is ``before``, ``after``, ``freed`` in bytes."""
         if not self._silent and self._run is not None:
             self._guarded(_Run.answer, action, text, ok, memory)
 
     @property
     def is_on(self) -> bool:
-        """Whether there is a run to report to: for what is only computed to be reported."""
+        """True if there is a run to report to: to skip computing what would only be reported."""
         return not self._silent and (self._run or self._open()) is not None
 
     def _open(self) -> _Run | None:
-        """Find the run, at the first word."""
+        """Find the run, at the first report."""
         with self._lock:
             if self._run is None and not self._silent:
                 folder, loads = self._environ.get("MPSTUI_RUN_DIR"), sys.modules.get("torch.utils.data._utils.worker")
@@ -191,22 +191,22 @@ class Report:
         return None
 
     def _failed(self, error: Exception) -> None:
-        """Leave out what was said with values of the wrong kind; after any other error say no more."""
+        """Leave out a report with values of the wrong type; after any other error, be silent."""
         self._silent = not isinstance(error, TypeError)
         if self._run is not None:
             with self._lock:
                 self._run.failed(error)
 
     def _forked(self) -> None:
-        """In a fork: its parent speaks, unless it has not said a word yet."""
+        """In a fork: be silent, unless the parent has not reported anything yet."""
         spoken = self._run is not None and self._run.speaks
         self._silent, self._run, self._lock = self._silent or spoken, None, _thread.RLock()
 
     def joins(self, beat: dict[str, Any], count: Callable[[], int | None]) -> bool:
-        """For the agent in the same process: take its heartbeat into ours; False where it is to write it itself.
+        """For the agent in the same process: merge its heartbeat into ours; False if it must write its own.
 
         Args:
-            count: the optimizer steps that it has counted by now.
+            count: returns how many optimizer steps it has counted so far.
         """
         run, self._beside = self._run, (beat, count)
         if run is None or self._silent or beat.get("rank", 0) != run.rank:
@@ -221,7 +221,7 @@ class Report:
         return not self._silent
 
     def without_reported(self, point: dict[str, Any]) -> dict[str, Any] | None:
-        """For the agent: what its point adds to what the program says of itself; None: nothing."""
+        """For the agent: return the part of its point that the program does not report itself; None if nothing."""
         run = self._run
         if run is None or self._silent or not run.speaks:
             return point
@@ -235,28 +235,28 @@ class Report:
         step, count = run.counts.get("step", 0), run.count_beside() if run.count_beside is not None else None
         counted = {name: value for name, value in run.counts_now(point).items() if name in ("step", "epoch")}
         if count is not None and abs(count - step) <= 1 and point["step"] < step:
-            counted = {}  # both count alike, and it is of an earlier step, as what TensorBoard was given since
-        counted |= {"step": point["step"]} if is_ahead else {}  # it sees one that is not counted yet
+            counted = {}  # both count alike, and the point is of an earlier step, as a late TensorBoard value is
+        counted |= {"step": point["step"]} if is_ahead else {}  # the agent sees a step that is not reported yet
         return {**kept, **counted} if kept.keys() - {"time", "attempt", "step", "epoch"} else None
 
     def counted(self) -> tuple[int, int]:
-        """For a callback: the optimizer steps that the agent has counted, and how many came before this process."""
+        """For a callback: return the optimizer steps that the agent counted, and those from before this process."""
         beat, count = self._beside
         return (count() if count is not None else None) or 0, beat.get("begun_step", 0)
 
     def has_saved(self, path: str, *, is_told: bool = False) -> bool:
-        """For the agent: whether the program has reported this checkpoint, or a callback (``is_told``) of a copy."""
+        """For the agent: True if the program has reported this checkpoint; ``is_told`` marks a path as reported."""
         if is_told and self._run is not None:
             self._run.checkpoints.add(os.path.abspath(path))
         return self._run is not None and path in self._run.checkpoints
 
     def answers(self, action: str) -> bool:
-        """For the agent: whether the program carries out such requests itself."""
+        """For the agent: True if the program carries out such requests itself."""
         return self._run is not None and not self._silent and action in self._run.answers
 
 
 class _Phase:
-    """What :meth:`Report.phase` returns: at the end of a ``with`` it returns to what it did before."""
+    """Returned by :meth:`Report.phase`: at the end of a ``with`` block, the previous phase is back."""
 
     def __init__(self, report: Report, before: tuple[str, float | None]) -> None:
         self._report, self._before = report, before
@@ -269,24 +269,24 @@ class _Phase:
 
 
 class _Usual:
-    """Calls with the same names that come so fast that their lines wait: they are noted, and made lines of together.
+    """Calls with the same names, so frequent that their lines wait: they are noted now and turned into lines together.
 
-    A call takes 1.9 us so, 2.8 where each makes its own line (three numbers; :mod:`tests.bench.reporting`).
+    This takes 1.9 us a call, against 2.8 with a line made at once (three numbers; :mod:`tests.bench.reporting`).
     """
 
     def __init__(self, shape: tuple[Any, ...] = (), known: Sequence[str] = ()) -> None:
-        self.shape, self.known = shape, known  # names and types, as they are said; names as they are written
-        self.same: dict[str, Any] = {}  # counters that are said each time, as they were said
-        self.noted: list[Any] = []  # of each call a stamp and its numbers
+        self.shape, self.known = shape, known  # names and types as reported; names as written
+        self.same: dict[str, Any] = {}  # counters repeated in every call, with the values they had
+        self.noted: list[Any] = []  # for each call, a stamp and its numbers
         self.note, self.begin = self.noted.extend, ""
-        self.due = 0.0  # until then calls like this may wait
+        self.due = 0.0  # until then, calls like this may wait
 
     def lines(self, noted: list[Any]) -> str:
-        """Of what is noted, which is used up; a number that is the same in all lines is turned into text once."""
+        """Turn noted calls into lines, consuming them; a number that is the same in all is formatted once."""
         form, at, width, calls = f"%s{self.begin}", 1, len(self.known) + 1, len(noted) // (len(self.known) + 1)
         for name in self.known:
             is_told, column = name not in ("steps", "epochs"), noted[at::width]
-            changes = is_told and not (column[0] and column.count(column[0]) == calls)  # zeros may have a sign
+            changes = is_told and not (column[0] and column.count(column[0]) == calls)  # 0.0 equals -0.0
             form += f', "{name.replace("%", "%%")}": {"%s" if changes else repr(noted[at])}' if is_told else ""
             at += changes
             if not changes:
@@ -296,36 +296,36 @@ class _Usual:
 
 
 class _Run:
-    """The files of one attempt, as one process writes them."""
+    """Writes one process's share of the files of one attempt."""
 
     def __init__(self, folder: str, environ: Mapping[str, str], lock: _thread.RLock) -> None:
         attempt, (self.rank, self._world) = environ.get("MPSTUI_ATTEMPT", "1"), _rank(environ)
         self.attempt = int(attempt) if attempt.isdigit() else 1
         self.folder, self._lock, self._attempt = folder, lock, f', "attempt": {self.attempt}'
-        self.speaks = False  # it has said what a heartbeat has, and no other process speaks for this rank
-        self.doing: tuple[str, float | None] = ("", None)  # and for how many seconds it may be silent at that
+        self.speaks = False  # it has reported something, and no other process speaks for this rank
+        self.doing: tuple[str, float | None] = ("", None)  # the phase, and how many seconds of silence it may bring
         self.counts: dict[str, Any] = {}
         self.values: dict[str, float] = {}
-        self.beside: dict[str, Any] = {}  # the agent's newest heartbeat, where it is in this process too
+        self.beside: dict[str, Any] = {}  # the agent's newest heartbeat, if it is in this process too
         self.count_beside: Callable[[], int | None] | None = None
-        self.forgets = self.waited = self.stop_asked = False  # what was said, once the agent speaks; for its first word
-        # The steps, and the epochs, that we are told are those that the agent counts.
+        self.forgets = self.waited = self.stop_asked = False  # see Report.joins() and without_reported(); requested()
+        # The steps, and the epochs, that are reported are those that the agent counts.
         self._counted_alike, self._epochs_alike, self._compare_at = False, False, 0.0
         self._compared_epoch: float | None = None
         self._facts: dict[str, Any] = {}
         self.checkpoints, self._looked_at, self._refused = set[str](), set[str](), set[str]()  # reported paths
         self._config: dict[str, Any] = {}
-        self._read_at, self._image_at = dict[str, float](), dict[str, float]()  # when the next one of a name may come
-        self._images: dict[str, int] | None = None  # bytes of each file, the oldest first; None: nobody has looked yet
+        self._read_at, self._image_at = dict[str, float](), dict[str, float]()  # earliest time for a name's next one
+        self._images: dict[str, int] | None = None  # bytes of each file, the oldest first; None: not listed yet
         self._unread: dict[str, tuple[Any, int]] = {}  # numbers on a device, and the thread that may read them
         self._names, self._agreed = dict[str, str](), dict[str, str]()
         self.usual = _Usual()
         self._shape: tuple[tuple[Any, ...], str] | None = None
         self._claim: int | None = None
         self._lines, self._events = _Lines(self.path("metrics.jsonl")), _Lines(self.path("events.jsonl"))
-        self.answers: list[str] = []  # requests that the program carries out
+        self.answers: list[str] = []  # requests that the program carries out itself
         self._asked, self._taken = dict[str, list[str]](), dict[str, list[str]]()
-        self._refusals: dict[str, str] = {}  # why not, of each request that cannot be carried out
+        self._refusals: dict[str, str] = {}  # requests that cannot be carried out, and why
         self._seq, self._seen_at, self._look_at, self._place, self.stamp, self.stamp_until = 0, 0, 0.0, "", "", 0.0
         self._give_signals_back: Callable[[], None] = lambda: None
         self._beat_at = self._retry_at = self._pause = 0.0
@@ -333,7 +333,7 @@ class _Run:
         os.makedirs(self.path("attempts", str(self.attempt)), mode=0o700, exist_ok=True)
 
     def path(self, *names: str) -> str:
-        """Of a file in the run directory."""
+        """Return the path of a file in the run directory."""
         return os.path.join(self.folder, *names)
 
     def tell(self, said: Mapping[str, Any], now: float) -> None:
@@ -343,7 +343,7 @@ class _Run:
         begun = now
         if self.usual.noted:
             self.catch_up()
-            begun = time.monotonic()  # of many lines only what takes longer than to make them counts as writing
+            begun = time.monotonic()  # making many lines does not count as time spent writing
         if now >= self.stamp_until:
             self.renew_stamp(now)
         line = self._line(said, now, self.stamp)
@@ -361,7 +361,7 @@ class _Run:
             self.usual.due = min(self._lines.write_at, max(self._beat_at, self._retry_at))
 
     def _line(self, said: Mapping[str, Any], now: float, stamp: str) -> str:
-        """Note the numbers; their line, empty where there is nothing to tell."""
+        """Note the numbers and return their line, empty if there is nothing to report."""
         text, is_told = "", False
         for name, value in said.items():
             if name not in self.counts or value != self.counts[name]:
@@ -371,7 +371,7 @@ class _Run:
         return f"{stamp}{step}{self._place}{text}}}\n" if is_told and not self.rank else ""
 
     def _expect(self, said: Mapping[str, Any]) -> None:
-        """Take calls like this one, of plain numbers with a step, for the usual, if the one before was like it too."""
+        """Expect more calls like this one, of plain numbers with a step, if the one before was like it too."""
         shape = (*said, *map(type, said.values()))
         before, self._shape = self._shape, (shape, self._place)
         if self._shape != before or shape == self.usual.shape or self.doing[0]:
@@ -390,9 +390,9 @@ class _Run:
         usual.same = {name: said[name] for name in counts}
 
     def make_lines(self, usual: _Usual) -> None:
-        """Of what is noted; counters and values are those of the last call then."""
+        """Turn noted calls into lines; counters and values become those of the last call."""
         noted, width = usual.noted[:], len(usual.known) + 1
-        del usual.noted[: len(noted)]  # to which another thread may have added
+        del usual.noted[: len(noted)]  # no more: another thread may have added some
         if not noted:
             return
         numbers = noted[:]
@@ -402,29 +402,29 @@ class _Run:
                 (self.counts if name in _COUNTS else self.values)[name] = noted[at]
             self._lines.waiting.append(usual.lines(noted))
             return
-        for at in range(0, len(noted), width):  # one is not finite, or very large
+        for at in range(0, len(noted), width):  # some number is not finite, or very large
             said = {usual.shape[place - 1]: noted[at + place] for place in range(1, width)}
             self._lines.waiting.append(self._line(said, self._told_at, noted[at]))
 
     def catch_up(self) -> None:
-        """Before anything looks at what was said, or changes it."""
+        """Make lines of noted calls, before anything reads or changes what was reported."""
         self.make_lines(self.usual)
         self.usual.due = 0.0
 
     def retire(self) -> None:
-        """Take no calls for the usual any more."""
+        """Stop expecting calls of the usual shape."""
         usual, self.usual = self.usual, _Usual()
         self.make_lines(usual)
 
     def renew_stamp(self, now: float) -> None:
-        """Lines begin with the time: within one of its last digit the text stays (0.2 us less for each in a burst)."""
+        """Renew the time that lines begin with; it is reused for 0.1 ms, which saves 0.2 us per line in a burst."""
         if now - self._told_at > self._pause:
             self._pause = now - self._told_at
         self._told_at, self.stamp_until = now, now + 1e-4
         self.stamp = f'{{"time": {time.time():.4f}{self._attempt}'
 
     def _part(self, name: str, value: Any, now: float) -> str | None:
-        """Note any number; its part of the line, or None where there is nothing to tell."""
+        """Note any number and return its part of the line; None if there is nothing to report."""
         if type(value) is not float and (type(value) is not int or not -_LARGEST < value < _LARGEST):
             value = self._number(name, value, now)
             if value is None:
@@ -439,26 +439,26 @@ class _Run:
         return f', "{name}": {value!r}' if value - value == 0 else f', "{name}": null'
 
     def _compare(self, counted: int, *, by_epoch: bool) -> None:
-        """Note whether the agent counts the same: some programs report a step, or an epoch, only at its end."""
-        self._counted_alike = abs(counted - self.counts.get("step", counted)) <= 1  # without a step the agent's is it
+        """Note whether the agent counts the same, give or take a step: some programs report one only at its end."""
+        self._counted_alike = abs(counted - self.counts.get("step", counted)) <= 1  # without a step, the agent's counts
         if by_epoch:
             self._compared_epoch = self.counts.get("epoch")
             self._epochs_alike = self._epoch_beside(self.beside) == self.counts.get("epoch")
 
     def _epoch_beside(self, beside: Mapping[str, Any]) -> float | None:
-        """The agent's epoch, as this program calls it."""
+        """Return the agent's epoch, as this program numbers it."""
         epoch: float | None = beside.get("epoch")
         return None if epoch is None else epoch - 1 + self.counts.get("first_epoch", 1)
 
     def counts_now(self, beside: Mapping[str, Any]) -> dict[str, Any]:
-        """The counters as they were said last, or as the agent has counted on from them, where it counts the same."""
+        """Return the counters as last reported or, if the agent counts the same, as far as it has counted on."""
         step = (self._counted_alike and beside.get("step")) or 0
         epoch = (self._counted_alike and self._epochs_alike and self._epoch_beside(beside)) or 0
         newer = {name: one for name, one in (("step", step), ("epoch", epoch)) if one > self.counts.get(name, one)}
         return {**self.counts, **newer} if newer else self.counts
 
     def _step_or(self, said: int | None) -> int | None:
-        """The step that was said with something, else the newest one, also if only the agent has counted it yet."""
+        """Return the step that was given, else the newest one, even if only the agent has counted it yet."""
         now = {"step": self.count_beside() if said is None and self.count_beside is not None else None}
         return self.counts_now(now).get("step") if said is None else int(said)
 
@@ -468,7 +468,7 @@ class _Run:
             self.read_rest()
             self.retire()
             self.doing = (name, expect_seconds) if not self.stop_asked else ("saving", SAVING_SECONDS)
-            self._told_at = float("inf")  # a long evaluation is no usual pause
+            self._told_at = float("inf")  # a long evaluation does not count as a pause between reports
             self.beat()
 
     def saved(self, path: str | os.PathLike[str], step: int | None, best: bool) -> None:
@@ -507,14 +507,14 @@ class _Run:
             return
         try:
             self._keep(name, _picture(image), self._step_or(step))
-        except Exception as error:  # noqa: BLE001 - anything may have been given, and a disk be full
+        except Exception as error:  # noqa: BLE001 - anything may have been passed, and the disk may be full
             self.refuse(f"report.image({name[:40]!r})", f"is left out: {error}")
-        # Each name has its part of the time that goes into writing.
+        # Each name gets its share of the time allowed for writing.
         names[name] = 0.0
         names[name] = began + max(IMAGE_SECONDS, len(names) * (time.monotonic() - began) / WRITING_SHARE)
 
     def _keep(self, name: str, data: bytes, step: int | None) -> None:
-        """Write an image; of too many every second one goes, but for the first and the newest."""
+        """Write an image; if there are too many, drop every second one, but not the first or the newest."""
         from urllib.parse import quote
 
         folder, of = self.path("images"), quote(name[:100], safe="")[:150]
@@ -544,7 +544,7 @@ class _Run:
             self._refusals.pop(action, None)
         for action in [action for action in actions if action not in self.answers]:
             self.answers.append(action)
-            self._beat_at = 0.0  # told with the next number
+            self._beat_at = 0.0  # so the next number writes a heartbeat that tells it
             if action == "stop":
                 self._listen_for_stop()
 
@@ -587,15 +587,15 @@ class _Run:
         for number in self._taken.pop(action, ()):
             record = {"id": number, "ok": ok, "by": "trainer", "time": time.time(), "text": text, **memory}
             path = self.path("requests", f"{number}.ack.json")
-            if not os.path.exists(path):  # the first answer stands
+            if not os.path.exists(path):  # only the first answer counts
                 self._write(path, record)
 
     def _look(self) -> None:
-        """Take in the requests that have come; one stat where there are none."""
+        """Read new requests; costs one stat if there are none."""
         try:
             changed = os.stat(self.path("requests")).st_mtime_ns
             if changed == self._seen_at and time.time_ns() - changed > 2_000_000_000:
-                return  # of a later second: a coarse clock may hide one
+                return  # not within two seconds of a change: a coarse clock may hide another
             names = sorted(os.listdir(self.path("requests")))
         except OSError:
             return
@@ -617,7 +617,7 @@ class _Run:
                 continue
 
     def _agree(self, action: str, wanted: bool) -> bool:
-        """Whether all ranks are to do it now: who hears of it names a step that none of them has reached."""
+        """True if all ranks are to do it now: whichever hears of it first sets a step that none has reached."""
         path, step = self.path("attempts", str(self.attempt), f"{action}.at"), self.counts.get("step", 0)
         if wanted and (action != "stop" or not os.path.exists(path)):
             self._write(path, {"step": step + 2})
@@ -629,7 +629,7 @@ class _Run:
         return due
 
     def _listen_for_stop(self) -> None:
-        """Let the first signal to end mean to save and end; the second one means what it did before."""
+        """Let the first SIGTERM or SIGINT mean to save and end; a second one means what it did before."""
         import signal
 
         before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -640,7 +640,7 @@ class _Run:
 
         def stop(*_: object) -> None:
             self.stop_asked, self.doing = True, ("saving", SAVING_SECONDS)
-            self._beat_at = self.usual.due = 0.0  # told by the next beat
+            self._beat_at = self.usual.due = 0.0  # the next report writes a heartbeat that tells it
             give_back()
 
         self._give_signals_back = give_back
@@ -652,33 +652,33 @@ class _Run:
             self.answers.remove("stop")
 
     def event(self, kind: str, text: str, **details: Any) -> None:
-        """Append to the run's events; of rank 0 alone."""
+        """Append to the run's events, on rank 0 only."""
         if self.rank == 0:
             known = {name: value for name, value in details.items() if value is not None}
             record = {"time": time.time(), "attempt": self.attempt, "event": kind, "text": text, **known}
             self._events.add(_json(record).decode(), time.monotonic())
 
     def end(self) -> None:
-        """At the end of the program: the last numbers, and ``done`` unless an exception ended it."""
+        """At the end of the program, write the last numbers, and ``done`` unless an exception ended it."""
         self.read_rest()
         self._lines.flush()
         self._events.flush()
-        if self.speaks and (not hasattr(sys, "last_value") or "ipykernel" in sys.modules):  # of a cell, perhaps mended
+        if self.speaks and (not hasattr(sys, "last_value") or "ipykernel" in sys.modules):  # a cell's may be fixed
             self.doing = "done", 0.0
             self.beat()
 
     def failed(self, error: Exception) -> None:
-        """Say once what is not reported: one call's words, or from now on nothing."""
+        """Note in the events, once, what is not reported: one call, or everything from now on."""
         what = "what one call says is left out" if isinstance(error, TypeError) else "is off"
         try:
             self.catch_up()
             self._lines.flush()
             self.refuse(f"report(): {what}, the training goes on", f"({type(error).__name__}: {error})")
-        except Exception:  # noqa: BLE001 - nobody is left to tell
+        except Exception:  # noqa: BLE001 - there is nowhere left to report it
             self.speaks = False
 
     def beat(self) -> None:
-        """Write the heartbeat: what the program says goes before what the agent sees."""
+        """Write the heartbeat: what the program reports takes precedence over what the agent sees."""
         now = time.monotonic()
         if now < self._retry_at:
             return
@@ -692,13 +692,13 @@ class _Run:
         if "loss" in said:
             beside.pop("loss_seen", None)
             beside.pop("loss", None)
-            seen = beside.get("metrics", {}).items()  # what it makes of a loss, or of several
+            seen = beside.get("metrics", {}).items()  # without what the agent derives from its own loss
             beside["metrics"] = {name: value for name, value in seen if name not in _OF_LOSSES}
         odd = [name for name in beside.get("nonfinite", ()) if name not in said]
         odd += [name for name, value in said.items() if value - value != 0]
         patience = FIRST_PATIENCE_SECONDS if not self._pause else PATIENCE_PAUSES * self._pause
         patience = max(LEAST_PATIENCE_SECONDS, patience, beside.get("expect_next_in", 0.0))
-        if doing or ("phase" not in beside and (told or self.counts)):  # other numbers may be of any moment
+        if doing or ("phase" not in beside and (told or self.counts)):  # other metrics do not mean that it trains
             beside["phase"] = (_phase_of(doing) or "setup") if doing else "train"
         record = {
             **beside,
@@ -721,7 +721,7 @@ class _Run:
         self._lines.flush()
 
     def read_rest(self) -> None:
-        """Read the numbers back that are still on a device."""
+        """Report numbers that are still on a device."""
         mine = {name: value for name, (value, thread) in self._unread.items() if thread == _thread.get_ident()}
         self._unread.clear()
         self._read_at.clear()
@@ -729,7 +729,7 @@ class _Run:
             self.tell(mine, time.monotonic())
 
     def _begin(self) -> bool:
-        """Whether this process speaks for its rank: the first one that reports does, as long as it lives."""
+        """True if this process speaks for its rank: the first one to report does, as long as it lives."""
         with self._lock:
             if self._claim is None:
                 import fcntl
@@ -739,7 +739,7 @@ class _Run:
                     self._claim = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                     fcntl.flock(self._claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self.speaks = True
-                except OSError as error:  # also of a file system without locks, or without room
+                except OSError as error:  # also from a file system that has no locks, or is full
                     self.speaks = not isinstance(error, BlockingIOError)
             return self.speaks
 
@@ -760,10 +760,10 @@ class _Run:
         told = [(name, value) for name, value in counts.items() if name not in ("step", "steps", "epochs")]
         self._place = "".join([f', "{name}": {value!r}' for name, value in told if value >= 0])
         if name in ("steps", "epochs") and value != before:
-            self._beat_at = 0.0  # told at once
+            self._beat_at = 0.0  # a new total is told at once
 
     def _named(self, name: object) -> str:
-        """A metric's name as it stands in a line; empty where there is none of that name."""
+        """Return a metric's name as it is written in a line; empty if the name is reserved."""
         known = _OTHER_NAMES.get(str(name), str(name)).translate(_UNSAFE)
         if known in _RESERVED:
             self.refuse(f"report({known}=...)", "is left out: that name is taken, use another")
@@ -772,7 +772,7 @@ class _Run:
         return known
 
     def _number(self, name: str, value: Any, now: float) -> float | None:
-        """A number of numpy, torch or anything that becomes a float; None: nothing to report."""
+        """Convert a number of numpy, torch or anything that float() takes; None if there is nothing to report."""
         if value is None:
             return None
         if name == "device":
@@ -792,13 +792,13 @@ class _Run:
             return None
 
     def refuse(self, call: str, why: str) -> None:
-        """Say once of a call what is not done of it."""
+        """Note in the events, once per call, what is ignored."""
         if call not in self._refused and len(self._refused) < 20:
             self._refused.add(call)
             self.event("note", f"{call} {why}")
 
     def _write(self, path: str, record: dict[str, Any] | bytes) -> bool:
-        """Replace a file whole; False where it cannot be written now."""
+        """Replace a file, all or nothing; False if it cannot be written now."""
         folder, name = os.path.split(path)
         temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
         try:
@@ -815,14 +815,14 @@ class _Run:
 
 
 class _Lines:
-    """Appends lines to a file, at once as long as that costs next to nothing; on a full disk they wait."""
+    """Appends lines to a file, at once while that costs next to nothing; on a full disk they wait."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.waiting: list[str] = []  # each of one line or several
+        self.waiting: list[str] = []  # items of one or more lines
         self.write_at = 0.0
         self._file = -1
-        self._rest = b""  # of lines of which a full disk has taken a part
+        self._rest = b""  # what is left of lines that a full disk took only in part
 
     def add(self, line: str, now: float) -> None:
         """Append one line, or keep it until there is time for writing again."""
@@ -833,7 +833,7 @@ class _Lines:
             self.write_at += (time.monotonic() - now) / WRITING_SHARE
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the waiting lines."""
         lines = self.waiting[:]
         if not lines and not self._rest:
             return
@@ -847,7 +847,7 @@ class _Lines:
         except OSError:
             self.waiting = ["\n".join("".join(lines).split("\n")[-MOST_WAITING_LINES - 1 :])]
             self.write_at = time.monotonic() + RETRY_SECONDS
-            if self._file >= 0:  # it may lie elsewhere by then
+            if self._file >= 0:  # the file may have been moved by then
                 os.close(self._file)
                 self._file = -1
 
@@ -859,7 +859,7 @@ class _Lines:
 
 
 def _rank(environ: Mapping[str, str]) -> tuple[int, int]:
-    """Of this process, and how many there are."""
+    """Return this process's rank and the world size."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()  # mp.spawn sets no variables
@@ -877,12 +877,12 @@ def _text_of(path: str) -> str:
 
 
 def _phase_of(doing: str) -> str:
-    """The phase that a word of the program's own means; empty for what is none of them."""
+    """Return the phase that the program's own word means; empty if none fits."""
     return next((phase for begin, phase in _PHASES.items() if doing.lower().startswith(begin)), "")
 
 
 def _at_end(end: Callable[[], None]) -> None:
-    """Call ``end`` at the end of this process, also of one that multiprocessing started."""
+    """Call ``end`` at the end of this process, even if multiprocessing started it."""
     atexit.register(end)
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:
@@ -898,7 +898,7 @@ def _json(value: Any) -> bytes:
 
 
 def _open_values(values: Any, room: Iterator[int], name: str = "", depth: int = 0) -> Any:
-    """Values as JSON has them, as many as there is room for, without those that look like secrets."""
+    """Convert values to JSON's types, as many as there is room for, without those that look like secrets."""
     word = name.lower().replace("-", "_")
     if values is None or isinstance(values, bool):
         return values
@@ -924,7 +924,7 @@ _PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
 
 
 def _picture(image: Any) -> bytes:
-    """A PNG or JPEG of whatever :meth:`Report.image` takes."""
+    """Return the bytes of a PNG or JPEG of whatever :meth:`Report.image` takes."""
     if isinstance(image, (str, os.PathLike)):
         if not os.path.isfile(image):
             raise ValueError(f"{os.fspath(image)!r} is no file")
@@ -948,7 +948,7 @@ def _picture(image: Any) -> bytes:
 
 
 def _png(pixels: Any) -> bytes:
-    """Of an array of numpy, torch and the like."""
+    """Encode an array of numpy, torch and the like as PNG."""
     import struct
     import zlib
 
@@ -968,7 +968,7 @@ def _png(pixels: Any) -> bytes:
     kind = str(pixels.dtype)
     if "uint8" not in kind:
         pixels = (pixels * 255 if "float" in kind or "bool" in kind else pixels).clip(0, 255)
-    if hasattr(pixels, "byte"):  # numpy may be missing where torch is
+    if hasattr(pixels, "byte"):  # torch may be there without numpy
         pixels = pixels.byte()
         raw = pixels.numpy().tobytes() if "numpy" in sys.modules else bytes(pixels.flatten().tolist())
     else:
@@ -981,7 +981,7 @@ def _png(pixels: Any) -> bytes:
 
 
 class _Older:
-    """A copy of an older version that was imported first and serves this one as well: what it lacks does nothing."""
+    """Wraps an older copy that was imported first and serves this one too: methods it lacks do nothing."""
 
     def __init__(self, first: Any) -> None:
         self._first = first
@@ -993,7 +993,7 @@ class _Older:
         return getattr(self._first, name, lambda *_, **named: None)
 
 
-_MODULE = "_mpstui_report"  # where the agent, and another copy of this file, find the one that was imported first
+_MODULE = "_mpstui_report"  # where the agent, and other copies of this file, find the one imported first
 _first: Any = getattr(sys.modules.setdefault(_MODULE, sys.modules[__name__]), "report", None) or Report()
 _is_older = [*map(int, _first.version.split("."))] < [*map(int, VERSION.split("."))]
 report: Report = _Older(_first) if _is_older else _first  # type: ignore[assignment]

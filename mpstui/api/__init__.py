@@ -1,7 +1,7 @@
 """Runs for notebooks and scripts: ``mpstui.runs()``, ``mpstui.run(NAME).series("loss")``, ``mpstui.launch(PROFILE)``.
 
-The answers come from the snapshots that the screen draws. A :class:`Run` is a handle whose properties are at most half
-a second old; :meth:`Run.snapshot` is one frozen moment. Any number of threads and processes may read at once.
+The values are those of the snapshots that the screen draws. A :class:`Run` is a handle whose properties are at most
+half a second old; :meth:`Run.snapshot` is one frozen moment. Any number of threads and processes may read at once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .shown import Image as Image
 from .shown import table
 
 MOST_POINTS = 4_000_000
-"""Points of a metric that are kept singly; in a longer history neighbours are merged."""
+"""The most points of a metric to keep singly; in a longer history, neighbours are merged."""
 
 
 class Runs(list[Run]):
@@ -42,13 +42,13 @@ class Runs(list[Run]):
 
 
 def runs(words: str = "") -> Runs:
-    """The runs of this machine, newest first.
+    """Return the runs on this machine, newest first.
 
     Args:
-        words: only those that match, as in the screen and with ``--filter``: ``resnet lr>=0.01 failed -test``.
+        words: a filter, as on the screen and with ``--filter``: ``resnet lr>=0.01 failed -test``.
 
     Raises:
-        UsageError: a condition makes no sense.
+        UsageError: a condition is invalid.
     """
     home, query = _home(), parse_query(words)
     if query.mistake:
@@ -59,14 +59,14 @@ def runs(words: str = "") -> Runs:
 
 
 def run(name: str) -> Run:
-    """One run.
+    """Return one run.
 
     Args:
         name: its id or a unique beginning of it, its name, a profile (for its newest run), or the path of a log, a
             folder or a store.
 
     Raises:
-        UsageError: no run is meant, or several are.
+        UsageError: no run matches, or several do.
     """
     home = _home()
     machine, path = machine_here(home.state), Path(name).expanduser().absolute()
@@ -92,11 +92,11 @@ def launch(
     """Start a saved profile in the background, as ``mpstui launch`` does; it outlives this program.
 
     Args:
-        queue: the queue in which it waits for its turn; None is none.
+        queue: the queue group to wait in; None for no queue.
         settings: changed arguments of the profile: ``launch("cifar", epochs=3, lr=0.1)``.
 
     Raises:
-        UsageError: there is no such profile, or a value is not possible.
+        UsageError: there is no such profile, or a value is invalid.
         OperationError: it could not be started.
     """
     from ..core.launching.choice import LaunchChoice

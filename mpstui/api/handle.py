@@ -34,9 +34,9 @@ _LOOK_SECONDS, _POLL_SECONDS = 1.0, 0.1
 
 
 class Run:
-    """One run: one of ours, or one that mpstui did not start, in a log, a folder or a tracker's store.
+    """One run: one that mpstui started, or one it did not, in a log, a folder or a tracker's store.
 
-    :func:`run`, :func:`runs` and :func:`launch` make these.
+    :func:`run`, :func:`runs` and :func:`launch` return these.
     """
 
     def __init__(self, home: Home, reader: RunFollower, snapshot: RunSnapshot | None = None) -> None:
@@ -46,14 +46,14 @@ class Run:
         self._looked = time.monotonic() if snapshot is not None else -math.inf
 
     def snapshot(self) -> RunSnapshot:
-        """Everything known of the run now, frozen: with every curve, event and checkpoint."""
+        """Return everything known of the run now, frozen, with every curve, event and checkpoint."""
         with self._lock:
             found = self._reader.refresh(full=True, budget=Budget(SNAPSHOT_SECONDS, time.thread_time))
             self._seen, self._looked = found, time.monotonic()
             return found
 
     def _now(self) -> RunSnapshot:
-        """A snapshot without curves, at most `FRESH_SECONDS` old."""
+        """Return a snapshot without curves, at most `FRESH_SECONDS` old."""
         with self._lock:
             if self._seen is None or time.monotonic() - self._looked > FRESH_SECONDS:
                 self._seen = self._reader.look(_LOOK_SECONDS)
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def state(self) -> State:
-        """Also a string: ``run.state == "running"``."""
+        """The state, which is also a string: ``run.state == "running"``."""
         return self._now().state
 
     @property
@@ -84,12 +84,12 @@ class Run:
 
     @property
     def epoch(self) -> float | None:
-        """The one being trained, counted from 1 if the total is known."""
+        """The epoch being trained, counted from 1 if the total is known."""
         return epoch_shown(self._now().numbers)
 
     @property
     def epochs(self) -> float | None:
-        """How many are planned."""
+        """The planned total."""
         return self._now().numbers.epochs
 
     @property
@@ -98,7 +98,7 @@ class Run:
 
     @property
     def steps(self) -> int | None:
-        """How many are planned."""
+        """The planned total."""
         return self._now().numbers.steps
 
     @property
@@ -134,12 +134,12 @@ class Run:
 
     @property
     def config(self) -> Mapping[str, str]:
-        """What it was started with: profile, device, arguments, relevant environment; secrets are masked."""
+        """The settings it was started with: profile, device, arguments, relevant environment; secrets are masked."""
         return named_settings(self._now())
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """Its command; secrets are masked."""
+        """The command; secrets are masked."""
         return self._now().argv
 
     @property
@@ -158,13 +158,13 @@ class Run:
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Images its code has logged with ``report.image`` or to a store, by name and then by step."""
+        """Images that its code logged with ``report.image`` or to a store, by name and then by step."""
         gallery = self._gallery
         return tuple(logged_image(gallery, one) for one in gallery.items() if one.text is None)
 
     @property
     def texts(self) -> tuple[Text, ...]:
-        """Texts its code has logged with ``report.text`` under a name, by name and then by step."""
+        """Texts that its code logged with ``report.text`` under a name, by name and then by step."""
         found = ((one, one.text) for one in self._gallery.items() if one.text is not None)
         return tuple(Text(one.name, one.step, one.attempt, one.time, text) for one, text in found)
 
@@ -173,10 +173,10 @@ class Run:
         return OwnGallery(RunDir(self.dir)) if isinstance(self._reader, RunReader) else gallery_of(self.snapshot())
 
     def series(self, name: str = "loss") -> Curve:
-        """Every point of a metric; an empty curve if the run is still going and may yet measure it.
+        """Return every point of a metric; an empty curve if the run is still active and may yet measure it.
 
         Raises:
-            KeyError: it has no such metric; the message lists those it has.
+            KeyError: the run has no such metric; the message lists those it has.
         """
         seen = self.snapshot()
         curves = seen.series
@@ -187,11 +187,11 @@ class Run:
         return curve_of(curves[name])
 
     def logs(self, lines: int | None = None, attempt: int | None = None) -> list[str]:
-        """Lines of its output.
+        """Return lines of its output.
 
         Args:
-            lines: only this many, from the end; None: all.
-            attempt: the attempt whose output is wanted; None is the newest.
+            lines: only this many, from the end; None for all.
+            attempt: the attempt whose output is wanted; None for the newest.
         """
         newest = self._now().output or self.snapshot().output
         path = RunDir(self.dir).attempt(attempt).output if attempt is not None else newest
@@ -231,8 +231,8 @@ class Run:
         """Start another attempt, and return the outcome as a sentence.
 
         Args:
-            device: where it runs; None is where the last attempt did.
-            source: the checkpoint it resumes from: ``latest``, ``best``, a path, or ``scratch`` for none.
+            device: the device to run on; None for that of the last attempt.
+            source: the checkpoint to resume from: ``latest``, ``best``, a path, or ``scratch`` for none.
 
         Raises:
             OperationError: it cannot be restarted, or has not answered.
@@ -240,11 +240,11 @@ class Run:
         return self.act("restart", device=device, source=source)
 
     def act(self, action: str, **options: Any) -> str:
-        """Ask for an action, wait for its answer and return that as a sentence.
+        """Request an action, wait for the answer and return it as a sentence.
 
         Args:
             action: ``stop kill pause continue restart clear_cache save evaluate dump_stacks``.
-            options: what the action takes, such as ``force`` of ``stop``.
+            options: arguments of the action, such as ``force`` for ``stop``.
 
         Raises:
             UsageError: there is no such action, or mpstui did not start the run.
@@ -275,7 +275,7 @@ class Run:
         return self._reader.run
 
     def _respawn(self) -> bool:
-        """This run, or one that it waits for, may have lost its supervisor; another run's trouble ends no wait."""
+        """Replace lost supervisors, of this run or one it waits for; another run's trouble does not end the wait."""
         from ..core.launching.abandoned import respawn_missing
 
         try:
@@ -292,7 +292,7 @@ class Run:
 
 
 def _end_of(path: Path, lines: int | None) -> bytes:
-    """The end of a file, with at least this many lines; all of it for None."""
+    """Return the end of a file with at least this many lines; all of it for None."""
     with storage.open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
         want = size if lines is None else 1 << 16

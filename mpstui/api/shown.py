@@ -1,4 +1,4 @@
-"""What a notebook is given: curves as columns of numbers, images, and tables in a little HTML."""
+"""What notebooks show: curves as columns of numbers, images, and tables in a little HTML."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PICTURE = (240, 40)
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """All points of one metric in columns of equal length: numpy arrays, or ``array('d')`` without numpy.
+    """All points of one metric, in columns of equal length: numpy arrays, or ``array('d')`` without numpy.
 
-    NaN stands for what is not known, and for a measured value that is not finite. What a resumed attempt measured again
-    is here once.
+    NaN stands for an unknown value and for a measured one that is not finite. Points that a resumed attempt measured
+    again appear once.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Curve:
     """When each point was measured, Unix seconds."""
     value: Column
     thinned: bool = False
-    """Whether there are more points than are here."""
+    """True if the run has more points than these."""
 
     def __len__(self) -> int:
         return len(self.value)
@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Image:
-    """One image that a training has logged; a notebook shows it."""
+    """One image that a training logged; notebooks display it."""
 
     name: str
     step: int | None
@@ -62,10 +62,10 @@ class Image:
     time: float
     """When it was logged, Unix seconds."""
     path: Path
-    """A PNG or JPEG: for ``PIL.Image.open``, ``matplotlib.pyplot.imread`` and the like."""
+    """A PNG or JPEG, for ``PIL.Image.open``, ``matplotlib.pyplot.imread`` and the like."""
     bytes: int
     offset: int = 0
-    """Where it begins in the file, which may hold more, as an event file of TensorBoard does."""
+    """Where it begins in the file, which may hold more, as a TensorBoard event file does."""
 
     def _repr_html_(self) -> str:
         try:
@@ -77,17 +77,17 @@ class Image:
 
 
 def logged_image(gallery: Gallery, one: Item) -> Image:
-    """The image of one item in a run's gallery."""
+    """Return the image of one item in a run's gallery."""
     return Image(one.name, one.step, one.attempt, one.time, gallery.path(one), one.bytes, one.offset)
 
 
 def last_of(view: SeriesView) -> float:
-    """The newest value; NaN if it is not finite."""
+    """Return the newest value; NaN if it is not finite."""
     return view.last if view.last is not None else math.nan
 
 
 def curve_of(view: SeriesView) -> Curve:
-    """The curve of a metric; ``view`` was read with a column for each point."""
+    """Return the curve of a metric; ``view`` must have been read with a column for each point."""
     unknown = array("d", [math.nan]) * len(view.x)
     held = sum(len(piece.x) for piece in view.superseded) + len(view.x)
     return Curve(
@@ -111,7 +111,7 @@ def _column(values: Sequence[float]) -> Column:
 
 
 def cells(seen: RunSnapshot) -> tuple[str, ...]:
-    """Name, state, epoch, step and loss, as a person reads them."""
+    """Return name, state, epoch, step and loss, formatted for people."""
     numbers = seen.numbers
     loss = present.number(numbers.loss) if numbers.loss_is_finite else present.NOT_FINITE
     counted = (("epoch", present.epoch_shown(numbers), numbers.epochs), ("step", numbers.step, numbers.steps))
@@ -125,7 +125,7 @@ def cells(seen: RunSnapshot) -> tuple[str, ...]:
 
 
 def table(found: Iterable[RunSnapshot]) -> str:
-    """An HTML table with a row for each run."""
+    """Return an HTML table with a row for each run."""
     rows = []
     for seen in found:
         curve = seen.series.get("loss")
@@ -135,7 +135,7 @@ def table(found: Iterable[RunSnapshot]) -> str:
 
 
 def _picture(values: Sequence[float] | Column) -> str:
-    """A small curve as SVG; empty for fewer than two points."""
+    """Return a small curve as SVG; empty for fewer than two points."""
     every = max(1, len(values) // _PICTURE[0])
     points = [(place, float(values[place])) for place in range(0, len(values), every) if math.isfinite(values[place])]
     if len(points) < 2:

@@ -1,1 +1,1 @@
-"""The command line: one module for each command, or for a few that belong together, imported when needed."""
+"""The command line: one module per command, or per few that belong together, imported when needed."""

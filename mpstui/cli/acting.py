@@ -1,6 +1,6 @@
-"""`mpstui restart`, and `stop`, `kill`, `pause` and every other command of the table of actions.
+"""`mpstui restart`, and `stop`, `kill`, `pause` and every other command in the table of actions.
 
-They submit a request, wait for its answer, print it, and exit with what it says.
+They submit a request, wait for its answer, print it, and exit accordingly.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ A run that is active is stopped first. It continues from its newest checkpoint. 
 
 
 def run_restart(args: argparse.Namespace) -> int:
-    # Here, not at the top: `mpstui stop` needs nothing of what plans a launch.
+    # Here, not at the top: `mpstui stop` needs none of what plans a launch.
     from ..core.launching.choice import effective_arguments, parse_environment, parse_sets, passed_on
     from ..core.launching.editing import changes_between, recorded_choice
     from ..core.launching.record import availability
@@ -196,7 +196,7 @@ def run_restart(args: argparse.Namespace) -> int:
 
 
 def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, *, edited: bool) -> None:
-    """Where somebody is there to answer, ask; a script is not stopped by a question, but told what follows."""
+    """Ask if somebody is there to answer; a script is not held up by a question, but told what will happen."""
     from ..core.runs.monitor import Monitor
 
     is_there = sys.stdin.isatty() and sys.stderr.isatty() and not args.json
@@ -207,7 +207,7 @@ def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, *, edited: boo
 
 
 def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
-    """Ask what the screen asks before the same restart; nothing where it costs little.
+    """Ask what the screen asks before the same restart, which is nothing if it costs little.
 
     Raises:
         UsageError: the answer was no.
@@ -225,7 +225,7 @@ def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
 
 
 def _say_how_it_ended(snapshot: RunSnapshot, source: str | None) -> None:
-    """What a script should know before an ended run resumes from ``source``; None: it was edited."""
+    """Tell a script what it should know before an ended run resumes from ``source`` (None: the launch was edited)."""
     from ..core.launching.record import availability
 
     left = ""
@@ -246,7 +246,7 @@ def _words(command: str) -> list[str]:
 
 
 def _watch_rehearsal(run: RunDir, request: Request) -> Ack:
-    """Wait until the rehearsal, which is an attempt after the request's, has ended; the answer says what it showed."""
+    """Wait for the end of the rehearsal, an attempt later than the request's, and return what it showed."""
     from ..core.launching.rehearsal import newest_rehearsal
 
     def ended() -> Rehearsed | None:

@@ -1,4 +1,4 @@
-"""`mpstui bench`: measures what the device, bf16, compile and loaders gain on this machine."""
+"""`mpstui bench`: measure what the device, bf16, compile and data loaders gain on this machine."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and not 0 < value < float("inf"):
             raise UsageError(f"--{name} {value:g} is not above 0")
-    # A hangup or SIGTERM ends what was started and keeps what was measured, as Ctrl-C does.
+    # A hangup or SIGTERM ends what was started and keeps what was measured, just as Ctrl-C does.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, signal.default_int_handler)
@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _device(asked: str, session: Session, machine: Machine) -> tuple[str, dict[str, str]]:
-    """The fastest device to measure, and if that is the CPU, why there is no other."""
+    """Return the fastest device and, if that is the CPU, why there is no other."""
     if asked not in DEVICES:
         raise UsageError(f"there is no device {asked!r}", f"one of {', '.join(DEVICES)}", field="device")
     if asked != "auto":
@@ -146,7 +146,7 @@ R = TypeVar("R", BenchReport, ScalingReport)
 
 
 def plan_of(args: argparse.Namespace, device: str, configs: tuple[BenchConfig, ...]) -> BenchPlan:
-    """What to measure, and for how long: less if there is only a CPU."""
+    """Return what to measure, and for how long: less if there is only a CPU."""
     alone = device == "cpu"
     return BenchPlan(
         task=args.task,
@@ -168,7 +168,7 @@ def measure(
     kind: Callable[..., R],
     lines: Callable[[R, int], Iterable[str]],
 ) -> int:
-    """Measure one configuration after another. The report is saved after each, and the table printed at the end."""
+    """Measure each configuration in turn, save the report after each, and print the table at the end."""
     output = Output(args, session, args.task, machine)
     found: dict[BenchConfig, Measurement] = {}
 
@@ -222,12 +222,12 @@ class Output:
         self._folder: Path | None = args.out
 
     def save(self, document: dict[str, Any], svg: str) -> None:
-        """Write the report, over the one that this command wrote before."""
+        """Write the report, replacing the one that this command wrote before."""
         self._folder = self._folder or report_folder(self._home, self._name, self.started)
         save(self._folder, document, svg)
 
     def tell(self, document: dict[str, Any], lines: Iterable[str]) -> None:
-        """Print the result and where its report is."""
+        """Print the result and where the report is."""
         places = {kind: str(self._folder / f"report.{kind}") for kind in ("json", "svg")} if self._folder else {}
         if self._args.json:
             print_json({**document, "report": places})
@@ -235,7 +235,7 @@ class Output:
             say_lines("\n".join([*lines, f"report: {places['svg']}", f"        {places['json']}"]))
 
     def exit_code(self, interrupted: bool, well: bool) -> int:
-        """The exit code; if Ctrl-C ended the measurement, also says so."""
+        """Return the exit code; if Ctrl-C ended the measurement, also say so."""
         if interrupted:
             warn("interrupted: the report holds what was measured until then")
             return INTERRUPTED
@@ -243,7 +243,7 @@ class Output:
 
 
 class LiveLine:
-    """A line of progress on standard error: redrawn on a terminal; elsewhere each new ``beginning`` is a line."""
+    """A progress line on standard error: redrawn on a terminal; elsewhere, a new line for each new ``beginning``."""
 
     def __init__(self, stream: TextIO = sys.stderr, width: int = 80) -> None:
         self._stream = stream
@@ -252,7 +252,7 @@ class LiveLine:
         self._shown = ""
 
     def show(self, text: str, beginning: str = "") -> None:
-        """Show ``text``; ``beginning`` is the part that stays the same until something else is being done."""
+        """Show ``text``; ``beginning`` is the part that stays the same until the next task."""
         if self._live:
             cut = one_line(text)[: self._width - 1]
             if cut != self._shown:
@@ -271,7 +271,7 @@ class LiveLine:
 
 
 def report_lines(report: BenchReport, width: int) -> Iterator[str]:
-    """Both groups as tables, with the reason below each row that was not measured."""
+    """Yield both groups as tables, with the reason below each row that was not measured."""
     shown = list(range(len(_HEADS)))
     for name in ("memory", "range"):  # a narrow terminal does without them
         if _NAME + sum(_WIDTHS[at] for at in shown) > width:
@@ -306,13 +306,13 @@ def report_lines(report: BenchReport, width: int) -> Iterator[str]:
 
 
 def paragraph(text: str, width: int, indent: int = 0) -> Iterator[str]:
-    """The text as lines of at most ``width``, each indented."""
+    """Wrap the text into lines of at most ``width`` characters, each indented."""
     margin = " " * indent
     yield from textwrap.wrap(one_line(text), max(width, 40), initial_indent=margin, subsequent_indent=margin)
 
 
 def busy_lines(found: Surroundings, width: int) -> Iterator[str]:
-    """A note if other programs ran during the benchmark."""
+    """Yield a note if other programs were busy when the benchmark began."""
     if found.busy:
         busy = f"load {found.load_average:.1f} on {found.cores} cores"
         longer = "times are longer and vary more than when idle"

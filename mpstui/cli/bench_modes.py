@@ -1,4 +1,4 @@
-"""`mpstui bench TASK --compare-devices` and `mpstui bench --profiles A B`: two devices, or two profiles, compared."""
+"""`mpstui bench TASK --compare-devices` and `mpstui bench --profiles A B`: compare two devices, or two profiles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LABEL = 18
 def compare(
     args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
 ) -> int:
-    """Compare two devices; 0 when nothing computes wrong, 1 when something does.
+    """Compare two devices; returns 0 if both compute right, 1 if something computes wrong.
 
     Raises:
         UsageError: there is no device to compare with.
@@ -73,7 +73,7 @@ def compare(
 
 
 def comparison_lines(found: Comparison, width: int) -> Iterator[str]:
-    """The verdict first, then what it rests on."""
+    """Yield the verdict, then the evidence for it."""
     for sentence in explanation(found):
         yield from paragraph(sentence, width)
     yield ""
@@ -103,10 +103,10 @@ def _apart(value: float | None) -> str:
 
 
 def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
-    """Run two profiles, one after the other; 0 when the steps of both could be timed.
+    """Run two profiles, one after the other; returns 0 if the steps of both could be timed.
 
     Raises:
-        UsageError: a profile does not exist or cannot run here; nothing was started then.
+        UsageError: a profile does not exist or cannot run here; nothing was started.
         OperationError: a run could not be started, or does not end.
     """
     profiles = [load_profile(name, session.home, session.cwd) for name in args.profiles]
@@ -147,7 +147,7 @@ def race(args: argparse.Namespace, session: Session, machine: Machine) -> int:
 
 
 def race_lines(found: Sequence[Entrant], width: int) -> Iterator[str]:
-    """One column a profile, then what they come to together."""
+    """Yield a table with a column per profile, then the overall result."""
     column = max(14, min(32, (width - _LABEL) // max(1, len(found))))
     for label, cell in _ROWS.items():
         texts = (cell(one) for one in found)

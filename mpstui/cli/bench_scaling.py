@@ -1,4 +1,4 @@
-"""`mpstui bench TASK --gpus 1,2,4`: what several GPUs together are worth."""
+"""`mpstui bench TASK --gpus 1,2,4`: measure how a training scales over several GPUs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST = 1024
 def scale(
     args: argparse.Namespace, session: Session, machine: Machine, device: str, refusals: Mapping[str, str]
 ) -> int:
-    """Measure each count of processes.
+    """Measure with each number of processes.
 
     Raises:
-        UsageError: the counts are none.
+        UsageError: ``--gpus`` is not a list of counts.
     """
     words = [word.strip() for word in args.gpus.split(",")]
     if not all(word.isdecimal() and 0 < int(word) <= MOST for word in words):
@@ -38,7 +38,7 @@ def scale(
 
 
 def scaling_lines(report: ScalingReport, width: int) -> Iterator[str]:
-    """One row for each count; what was not measured has the reason in its place."""
+    """Yield a row per count; one that was not measured has the reason in place of numbers."""
     yield f"{'':<14}{'step ms':>9}{'samples/s':>12}{'each':>10}{'efficiency':>12}"
     for one in report.rows:
         if one.step_seconds is None:

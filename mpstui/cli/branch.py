@@ -1,4 +1,4 @@
-"""`mpstui branch`: a new run from a checkpoint of another one, with other arguments."""
+"""`mpstui branch`: start a new run from a checkpoint of another one, with other arguments."""
 
 from __future__ import annotations
 

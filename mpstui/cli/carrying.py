@@ -1,4 +1,4 @@
-"""Shows the progress of what is being sent to another machine, and lets ctrl+c cancel it."""
+"""Show the progress of a transfer to another machine, and let ctrl+c cancel it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..core.hosts.progress import Progress
 from .session import say_lines, say_over
 
 _LINE_SECONDS = 30.0
-"""Between two lines of progress where standard error is no terminal."""
+"""Time between two progress lines if standard error is not a terminal."""
 
 
 @contextlib.contextmanager
 def carried(cancel: Callable[[], object]) -> Iterator[Callable[[Progress], None]]:
-    """Gives a function to report progress with. Ctrl+c calls ``cancel`` and waits; a second one ends this program."""
+    """Yield a function to report progress with. Ctrl+c calls ``cancel`` and waits; a second one ends this program."""
 
     def interrupted(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -33,7 +33,7 @@ def carried(cancel: Callable[[], object]) -> Iterator[Callable[[Progress], None]
 
 
 class _Teller:
-    """Progress on standard error: one line that is redrawn on a terminal, else a new line now and then."""
+    """Progress on standard error: one line, redrawn, on a terminal; else a new line now and then."""
 
     def __init__(self) -> None:
         self._changes = sys.stderr.isatty()

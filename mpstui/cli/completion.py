@@ -1,8 +1,8 @@
-"""`mpstui completion`: what Tab offers in bash, zsh and fish, worked out from the parsers of the commands.
+"""`mpstui completion`: what Tab offers in bash, zsh and fish, derived from the commands' parsers.
 
-The scripts ask `mpstui completion words ...` at each Tab, so that they never grow stale. What an argument takes is read
-from its choices, else from its metavar: ``auto|mps|cpu`` are words, RUN, PROFILE, GROUP and PATH are looked up, and
-``GROUP | slots GROUP N`` are the forms of a list of words.
+The scripts ask `mpstui completion words ...` at each Tab, so they never go stale. What an argument takes is read from
+its choices, else from its metavar: ``auto|mps|cpu`` are words, RUN, PROFILE, GROUP and PATH are looked up, and
+``GROUP | slots GROUP N`` are alternative forms of a list of words.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .main import command_parser, commands, screen_parser
 from .session import Session, give, one_line
 
 FILES = ":files"
-"""Stands among the candidates for the names of files, which each shell completes best itself."""
+"""A candidate that stands for file names, which each shell completes best itself."""
 Candidates = Iterator[tuple[str, str]]
-"""Each word with what it means."""
+"""Words, each with its description."""
 _PROFILES = dict.fromkeys(("PROFILE", "A", "B"), "profiles")
 _LOOKED_UP = {"RUN": "runs", **_PROFILES, "GROUP": "groups", "HOST": "hosts"}
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def candidates(words: Sequence[str]) -> Candidates:
-    """What the last of the words after ``mpstui`` can become."""
+    """Yield the completions of the last of the words after ``mpstui``."""
     *typed, last = words
     typed, last = [word for word in typed if word != "="], last.removeprefix("=")  # bash makes --device=cpu three words
     option, equals, value = last.partition("=")
@@ -104,7 +104,7 @@ def candidates(words: Sequence[str]) -> Candidates:
 
 
 def _possible(typed: list[str], *, dashed: bool) -> Candidates:
-    """All that can follow; ``dashed``: an option has been begun. Walks through the words as the parser would."""
+    """Yield all that can follow, walking through the words as the parser would; ``dashed``: an option has begun."""
     while typed[:1] == ["--host"] and typed[1:]:
         typed = typed[2:]
     if typed == ["--host"]:
@@ -118,7 +118,7 @@ def _possible(typed: list[str], *, dashed: bool) -> Candidates:
     parser = command_parser(typed.pop(0), command) if command else screen_parser()
     positionals = [action for action in parser._actions if not action.option_strings]
     option: argparse.Action | None = None
-    values: list[str] = []  # those of the option so far
+    values: list[str] = []  # the option's values so far
     free: list[str] = []
     for word in typed:
         if option is not None and len(values) < _most_values(option) and not word.startswith("--"):
@@ -148,7 +148,7 @@ def _most_values(option: argparse.Action) -> int:
 
 
 def _values(action: argparse.Action, before: Sequence[str]) -> Candidates:
-    """What an argument can be; ``before`` are its words so far."""
+    """Yield what an argument can be; ``before`` are its words so far."""
     if isinstance(action.metavar, str):
         forms = [form.split() for form in action.metavar.split(" | ")]
     else:
@@ -176,7 +176,7 @@ def _kinds(wanted: str) -> Candidates:
 
 
 def known_hosts(session: Session, config: Path = Path("~/.ssh/config")) -> list[str]:
-    """Machines by the names that the settings and the ssh configuration have for them."""
+    """Return the names of machines in the settings and the ssh configuration."""
     settings = load_settings(session.home).hosts
     try:
         lines = storage.read_text(config.expanduser()).splitlines()
@@ -188,7 +188,7 @@ def known_hosts(session: Session, config: Path = Path("~/.ssh/config")) -> list[
 
 
 def _looked_up(kind: str) -> Candidates:
-    """What this home has now; nothing where it cannot be read."""
+    """Yield the names that exist in this home now; none if it cannot be read."""
     from ..core.profiles.library import list_profiles
     from ..core.runs.find import run_name
     from ..core.runs.queueing import list_groups
@@ -207,7 +207,7 @@ def _looked_up(kind: str) -> Candidates:
             for run in run_dirs(session.home.runs)[:50]:
                 names.append(one_line(run_name(run) or ""))
                 yield run.run, names[-1]
-            # Only names that no shell needs quotes for.
+            # Only names that need no quotes in any shell.
             yield from (
                 (name, "newest of this name") for name in dict.fromkeys(names) if re.fullmatch(r"[\w.-]+", name)
             )

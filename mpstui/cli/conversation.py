@@ -1,4 +1,4 @@
-"""The near end of ``--host``: sends what is typed and signalled, and receives what the command prints there."""
+"""The near end of ``--host``: send what is typed and signalled, and receive what the command prints there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .relay import (
 from .resuming import Held
 
 _BY_SIGNAL = 128
-"""Exit codes above it are this plus the signal's number."""
+"""Exit codes above this are 128 plus a signal's number."""
 _ASKS_AGAIN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -40,7 +40,7 @@ class Conversation:
     """One command's conversation over one line.
 
     Args:
-        told: called with the kind and the bytes of everything that comes.
+        told: called with the kind and the bytes of everything that arrives.
         terminal: give the command a terminal for each stream that is one here.
         bring: the command takes ``-o``, and the files it writes are sent here.
         known: for a command that can continue over another line, its place and id so far; None for any other.
@@ -81,7 +81,7 @@ class Conversation:
 
     @property
     def place(self) -> Mapping[str, Any]:
-        """The command's place after all that was passed on."""
+        """The command's place after everything that was passed on."""
         return self._held.place
 
     def run(self) -> int:
@@ -127,13 +127,13 @@ class Conversation:
         return reads.read(most)
 
     def _attend(self) -> None:
-        """Send what is typed, and signs of life in between."""
+        """Send what is typed, and keep-alives in between."""
         watched = [sys.stdin] if self._typing else []
         while not self._over.is_set():
             try:
                 if not select.select(watched, [], [], STILL_SECONDS)[0]:
                     self._send(STILL_THERE)
-                elif os.tcgetpgrp(0) != os.getpgrp():  # in the background, where reading would stop us
+                elif os.tcgetpgrp(0) != os.getpgrp():  # in the background, where reading would suspend us
                     self._over.wait(STILL_SECONDS)
                     self._send(STILL_THERE)
                 else:

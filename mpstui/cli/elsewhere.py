@@ -1,4 +1,4 @@
-"""`mpstui launch PROFILE --on HOST`: what travels is shown, then sent, then launched there."""
+"""`mpstui launch PROFILE --on HOST`: show what will be sent, send it, and launch it there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .session import Session, agreed, print_json, say_lines, warn
 
 
 def launch_on(session: Session, args: argparse.Namespace, host: str, choices: Sequence[LaunchChoice]) -> int:
-    """Send the code of a launch to a host and start it there; print the ids."""
+    """Send a launch's code to a host and start it there; print the ids."""
     first = choices[0]
     if any(choice.queue.after for choice in choices):
         raise UsageError("--after names runs of this machine, and --on starts none here", "leave one of them out")
@@ -52,11 +52,11 @@ def branch_on(session: Session, args: argparse.Namespace, source: str, run: str,
 
 
 def beginning(session: Session, args: argparse.Namespace, profile: Profile) -> Branch | None:
-    """The checkpoint that ``--from`` names, brought here where it is on another machine; None: it names none.
+    """Return the checkpoint that ``--from`` names, fetched if it is on another machine; None without ``--from``.
 
     Raises:
         UsageError: the profile does not say how its program resumes from one, or there is no such run.
-        OperationError: it cannot be had.
+        OperationError: it cannot be fetched.
     """
     if args.start is None:
         if args.at is not None:

@@ -1,4 +1,4 @@
-"""`mpstui diagnose` and `mpstui parse`: why a run or a log ended, and what is read in a log."""
+"""`mpstui diagnose` and `mpstui parse`: why a run or a log ended, and what can be read in a log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_OUTPUT = {
     **dict.fromkeys((".py", ".sh"), "a program"),
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".safetensors"), "a checkpoint"),
 }
-"""What files are, by their endings, that hold nothing a program has printed, whatever words are in them."""
+"""Files that hold no program's output, whatever words are in them: what they are, by suffix."""
 
 
 def configure_diagnose(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +82,7 @@ def run_diagnose(args: argparse.Namespace) -> int:
 
 
 def _target(word: str) -> Path:
-    """The log or the folder that is meant: a path, or a run of ours.
+    """Return the log or folder that a word means: a path, or a run of ours.
 
     Raises:
         UsageError: there is none, or it is a file that holds no output.
@@ -103,7 +103,7 @@ def _target(word: str) -> Path:
 
 
 def _not_ended(path: Path) -> str | None:
-    """The sentence for a run of ours that has not ended; None for any other."""
+    """Return the sentence for a run of ours that has not ended; None for anything else."""
     from ..core.runs.monitor import Monitor
 
     home = Session().home
@@ -114,7 +114,7 @@ def _not_ended(path: Path) -> str | None:
 
 
 def _evidence_of_others(folder: Path) -> Evidence:
-    """The evidence in a folder that is not ours: a run in a tracker's store with its output, or a log."""
+    """Return the evidence in a folder that is not ours: a run in a tracker's store with its output, or a log."""
     from ..core.diagnosis.evidence import evidence_of
     from ..core.runs.local_machine import machine_here
     from ..core.runs.stored_once import ended_run
@@ -124,8 +124,8 @@ def _evidence_of_others(folder: Path) -> Evidence:
 
 
 def _cards(findings: Sequence[Finding], cure: Cure | None) -> list[str]:
-    """The causes that are about as probable as the first, in full; the rest of them, most often a part of the same
-    crash, in a line each."""
+    """Return causes about as probable as the first in full; the others, most often part of the same crash, in a line
+    each."""
     from ..core.diagnosis.model import Kind
     from ..core.launching.cure import AS_SURE
 
@@ -151,7 +151,7 @@ def _width() -> int:
 
 
 def _card(number: int, finding: Finding, cure: Cure | None) -> str:
-    """A finding in words. ``cure`` is what `--fix` would do to this run; None if only a log is known."""
+    """Return a finding as text. ``cure`` is what `--fix` would do to this run; None if only a log is known."""
     lines = [f"{number}. {finding.title}  [{finding.id}, confidence {finding.confidence:.2f}]"]
     lines += [_wrapped("details", finding.numbers)] if finding.numbers else []
     shown = finding.shown_by
@@ -173,7 +173,7 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
 
 
 def _applicable(remedy: Remedy) -> str:
-    """What `mpstui restart --fix` would change; empty for nothing."""
+    """Return what `mpstui restart --fix` would change; empty for nothing."""
     changed = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
     for change in remedy.args:
         role = change.role.replace("_", " ")
@@ -214,7 +214,7 @@ def run_parse(args: argparse.Namespace) -> int:
 
 
 def as_json(found: ParsedLog) -> dict[str, object]:
-    """The summary for scripts: what is not known is null, numbers that are not finite are strings."""
+    """Return the summary for scripts: unknown values are null, non-finite numbers are strings."""
     numbers = {name: _number(getattr(found, name)) for name in ("epoch", "epochs", "step", "steps", "learning_rate")}
     loss = found.train_loss
     ends = loss and {"first": _number(loss.first), "last": _number(loss.last), "count": loss.count}
@@ -230,7 +230,7 @@ def as_json(found: ParsedLog) -> dict[str, object]:
 
 
 def as_table(found: ParsedLog) -> str:
-    """What was read, as a table for people."""
+    """Return what was read as a table for people."""
     from ..core.formats.points import ParsedLog
 
     if found == ParsedLog():

@@ -1,4 +1,4 @@
-"""``--host``: a command on another machine, its output, its exit code, and ctrl+c."""
+"""``--host``: run a command on another machine, with its output, its exit code, and ctrl+c."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from .relay import BROUGHT, ERR, OUT
 from .session import warn
 
 PASSING = frozenset({"cut", "frozen", "unreachable", "silent", "name", "transfer"})
-"""Kinds of errors that may pass, so that the line is tried again."""
+"""Kinds of errors that may be temporary: the line is tried again."""
 ACT_SECONDS = 60.0
-"""How long a command that acts tries to get its line back."""
+"""How long a command that acts tries to get its line back, in seconds."""
 _ACT = frozenset({"launch", "run", "restart", "branch", "queue", "note", "tag", "rename", "remove"})
 
 
 def take_hosts(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The values of ``--host`` before a ``--``, and the words without them.
+    """Return the values of ``--host`` before a ``--``, and the words without them.
 
     Raises:
         UsageError: the last word is ``--host``.
@@ -57,10 +57,10 @@ def take_hosts(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespace) -> int:
-    """Run a command on the one host that is named, and return its exit code.
+    """Run a command on the one named host, and return its exit code.
 
     Args:
-        words: the command as it was typed, without hosts.
+        words: the command as typed, without hosts.
         args: the same, parsed.
 
     Raises:
@@ -84,7 +84,7 @@ def run_there(hosts: Sequence[str], words: Sequence[str], args: argparse.Namespa
 
 
 def _write_here(host: str, settings: HostsSettings, words: Sequence[str], args: argparse.Namespace) -> int:
-    """Run `report` or `export` there and write its files here, named as here; with ``--follow``, at each rewrite."""
+    """Run `report` or `export` there, and write its files here under the usual names; with ``--follow``, repeatedly."""
     from ..core.sharing.export import write_file
     from .share import HERE, picture_of, require_folder, require_place, say_where, told_run, write_each, write_tracked
 
@@ -144,8 +144,8 @@ def _carried(
 ) -> int:
     """Run a command on a host, over as many lines as it takes, and return its exit code.
 
-    After a cut, one that watches resumes where it was. One that acts is sent again with the same id, so that it acts
-    only once, for up to `ACT_SECONDS`.
+    If the line is cut, a command that watches resumes where it was. One that acts is sent again with the same id, so
+    that it acts only once, for up to `ACT_SECONDS`.
     """
     follows = words[0] in ("wait", "follow") or bool(getattr(args, "follow", False))
     acts = words[0] in _ACT or any(words[0] == one.command for one in ACTIONS)
@@ -192,11 +192,11 @@ class Answer(NamedTuple):
     line: Line
     """The line over which it came, now closed."""
     seconds: float
-    """How long it took until the far end answered."""
+    """How long the far end took to answer."""
 
 
 def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostError]:
-    """Run one command on all hosts at once, without a terminal; returns the answers in the order of the hosts."""
+    """Run one command on all hosts at once, without a terminal; returns the answers in the hosts' order."""
     for host in hosts:
         require_name(host)
     settings = load_settings(resolve_home(os.environ)).hosts
@@ -225,7 +225,7 @@ def ask_all(hosts: Sequence[str], words: Sequence[str]) -> list[Answer | HostErr
 
 
 def stream(host: str, words: Sequence[str], told: Callable[[bytes], None]) -> None:
-    """Run a command on a host until it ends there; ``told`` is called with each line that it prints.
+    """Run a command on a host until it ends there, calling ``told`` with each line that it prints.
 
     Raises:
         HostError: the machine cannot be reached, or the line was cut.

@@ -1,4 +1,4 @@
-"""What `mpstui restart --fix` applies to a run that failed, or why nothing can be applied and what to do then."""
+"""What `mpstui restart --fix` applies to a failed run, or why nothing can be applied and what to do instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) -> Cure:
-    """The run's launch with the remedy of its diagnosis applied; prints on standard error what that changes.
+    """Apply the diagnosed remedy to a run's launch; prints on standard error what that changes.
 
     Raises:
         OperationError: no change of the launch is known to help.
@@ -44,7 +44,7 @@ def fixed(snapshot: RunSnapshot, sets: Mapping[str, str], *, accept_risk: bool) 
 
 
 def _nothing_to_apply(snapshot: RunSnapshot, findings: Sequence[Finding]) -> ReportedError:
-    """Why there is no change of the launch to make, with what helps instead."""
+    """Return the error that no change of the launch helps, with what to do instead."""
     name = snapshot.run
     if findings:
         return OperationError(f"{findings[0].title}: no change of the launch helps", findings[0].remedy.text)

@@ -1,4 +1,4 @@
-"""`mpstui follow`: what happens to runs, a line an event, for jq and cron."""
+"""`mpstui follow`: what happens to runs, one line per event, for jq and cron."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _bytes(lines: list[str]) -> bytes:
-    """Empty the list; returns what was in it."""
+    """Empty the list and return what was in it."""
     data = "".join(lines).encode(sys.stdout.encoding or "utf-8", "replace")
     lines.clear()
     return data
 
 
 def _sentence(told: Mapping[str, Any]) -> str:
-    """An event in words, for people."""
+    """Describe an event for people."""
     moment = shown.moment_of_day(told["time"], time.time()) if told["time"] is not None else ""
     kind = told["kind"]
     if kind == "point":

@@ -1,4 +1,4 @@
-"""`mpstui hosts`: whether each machine is reached over ssh, and what `doctor` finds there."""
+"""`mpstui hosts`: whether each machine can be reached over ssh, and what `doctor` finds there."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .machine import MARKS
 from .session import Session, print_json, say, say_lines
 
 _CLOCK_SECONDS = 2.0
-"""A clock that differs by more makes ages and the order of runs wrong."""
+"""A clock that is off by more makes ages and the order of runs wrong."""
 _PASSED_OVER = ("telemetry", "open_files", "sleep", "openmp")
-"""Checks that are shown only where something is wrong; `mpstui doctor --host` has all."""
+"""Checks that are shown only if something is wrong; `mpstui doctor --host` shows all."""
 
 _NONE = """\
 no other machine is named yet
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judged(host: str, found: Answer | HostError) -> dict[str, Any]:
-    """What `--json` prints of a host; facts that are not known are None."""
+    """Return what `--json` prints about a host; unknown facts are None."""
     unknown = {"ok": False, "seconds": None, "python": None, "clock_ahead": None, "bundle": None, "doctor": None}
     if isinstance(found, HostError):
         error = {"kind": found.kind, "sentence": found.sentence, "hint": found.hint}

@@ -1,4 +1,4 @@
-"""`mpstui init`: write a profile for a command, from what the program says of itself and what a run of it showed."""
+"""`mpstui init`: write a profile for a command, from the program's own help and what a run of it showed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mpstui note`, `tag` and `rename`: what people say of runs, kept with them."""
+"""`mpstui note`, `tag` and `rename`: what people add to runs, kept with them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run_tag(args: argparse.Namespace) -> int:
     if not named:
         raise UsageError("tag needs RUN", "such as `mpstui tag RUN +baseline`; see `mpstui tag --help`")
     home = Session().home
-    runs = list(dict.fromkeys(find_run(home, name) for name in named))  # all are there, or none is changed
+    runs = list(dict.fromkeys(find_run(home, name) for name in named))  # if one is not found, none is changed
     added, dropped = tag_changes(changes)
     found = [(run, tag(run, added, dropped) if changes else labels.read(run)) for run in runs]
     if args.json or "--json" in args.words:

@@ -42,7 +42,7 @@ The run keeps going when this terminal closes; several runs are queued. Examples
   mpstui launch cifar10 --sweep lr=0.1,0.01 --sweep seed=1,2,3
   mpstui launch ./mine.toml --device cpu --after RUN"""
     parser.usage = "mpstui launch PROFILE [options]"
-    # Not required of argparse, which cannot say where a profile went that followed an option with an optional value.
+    # Optional for argparse, which cannot explain that an option with an optional value has swallowed the profile.
     parser.add_argument("profile", nargs="?", metavar="PROFILE", help="a profile's name, or the path of its file")
     add_repeatable(parser, "--set", "KEY=VALUE", "override an argument of the profile")
     add_repeatable(parser, "--sweep", "KEY=V1,V2", "queue a run for each value, and for each combination")
@@ -107,10 +107,10 @@ def run_launch(args: argparse.Namespace) -> int:
 
 
 def introduce(profile: Profile, session: Session, named: str) -> None:
-    """Before a profile of the current folder is first launched, show what it runs; on a terminal, ask.
+    """Before the first launch of a profile in the current folder, show what it runs; on a terminal, ask.
 
     Raises:
-        UsageError: another user's profile, or the answer was no.
+        UsageError: it is another user's profile, or the answer was no.
     """
     from ..core.profiles.first_run import acquaintance
 
@@ -131,7 +131,7 @@ def introduce(profile: Profile, session: Session, named: str) -> None:
 
 
 def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) -> int:
-    """Plan all runs, then launch them and print their ids: a mistake in the last one keeps all from starting."""
+    """Plan all runs, then launch them and print their ids: if the last one has a mistake, none is started."""
     host, engine = where(args.on)
     choice = replace(
         choice,
@@ -171,7 +171,7 @@ def _launch(session: Session, args: argparse.Namespace, choice: LaunchChoice) ->
 
 
 def where(words: Sequence[str]) -> tuple[str | None, str | None]:
-    """The machine and the scheduler that ``--on`` names; None for this machine, and for the profile's scheduler.
+    """Return the machine and the scheduler that ``--on`` names; None for this machine, and for the profile's scheduler.
 
     Raises:
         UsageError: it names two machines or two schedulers.
@@ -185,7 +185,7 @@ def where(words: Sequence[str]) -> tuple[str | None, str | None]:
 
 
 def _ask_for_all(session: Session, plans: Sequence[LaunchPlan]) -> None:
-    """On a terminal, ask before several runs are started, and say how long they will take.
+    """On a terminal, ask before starting several runs, and say how long they will take.
 
     Raises:
         UsageError: the answer was no.
@@ -221,7 +221,7 @@ No profile is needed. Options of mpstui come before `--`, those of the command a
 
 
 def _words(text: str | None) -> tuple[str, ...] | None:
-    """Arguments as a shell would split them; None if there are none to split."""
+    """Split arguments as a shell would; None if there are none."""
     try:
         return None if text is None else tuple(shlex.split(text))
     except ValueError as error:

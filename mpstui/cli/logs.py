@@ -49,14 +49,14 @@ def run_logs(args: argparse.Namespace) -> int:
 
 
 def print_new(file: FollowedFile, attempt: int = 1, *, on_terminal: bool, whole: bool = False) -> None:
-    """Print what was written to a file since the last call; nothing as long as it does not exist.
+    """Print what was written to a file since the last call; nothing while it does not exist.
 
-    A file or pipe gets the bytes as they are, a terminal gets text with colours and no other control sequence. What
-    follows the last newline or carriage return waits, since an escape sequence may be cut in two; but no line waits for
-    ever.
+    A file or pipe gets the bytes unchanged, a terminal gets text with colours and no other control sequences. There,
+    what follows the last newline or carriage return waits, since an escape sequence may be cut in two; but no line
+    waits for ever.
 
     Args:
-        whole: print an unfinished last line, too.
+        whole: print an unfinished last line too.
 
     Raises:
         OperationError: it cannot be read.
@@ -78,7 +78,7 @@ def print_new(file: FollowedFile, attempt: int = 1, *, on_terminal: bool, whole:
 
 
 def _shown(text: str) -> str:
-    """A progress bar's carriage returns are kept: they stay on their line."""
+    """Keep only colours, and a progress bar's carriage returns, which stay on their line."""
     return colour_only(text.replace("\r\n", "\n"), returns=True)
 
 
@@ -89,7 +89,7 @@ def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
         number, read = begun, bytes.fromhex(known("witness"))
         file = FollowedFile(one.dir.attempt(number).output, start=known("offset"), witness=read)
     while True:
-        snapshot = one.snapshot()  # before the last read: what was written before the end is then read for certain
+        snapshot = one.snapshot()  # before the last read, so that nothing written before the end is missed
         cuts, goes_on = file.restarts, not args.attempt and snapshot.attempt > number
         is_over = has_ended(snapshot) or bool(args.attempt and one.dir.attempt(number).exit.exists())
         print_new(file, number, on_terminal=on_terminal, whole=goes_on or is_over)
@@ -105,13 +105,13 @@ def _follow(one: OneRun, number: int, args: argparse.Namespace) -> None:
 
 
 def _opened(one: OneRun, number: int, lines: int | None) -> FollowedFile:
-    """The output of an attempt, from its last ``lines`` lines on."""
+    """Open the output of an attempt, from its last ``lines`` lines on."""
     path = one.dir.attempt(number).output
     return FollowedFile(path, start=0 if lines is None else _offset_of_last(path, lines))
 
 
 def _offset_of_last(path: Path, lines: int) -> int:
-    """Where the last ``lines`` lines begin; reads no more of the file than it must, from its end."""
+    """Return the offset of the last ``lines`` lines, reading from the end no more of the file than necessary."""
     try:
         file = storage.open_file(path)
     except FileNotFoundError:
@@ -125,7 +125,7 @@ def _offset_of_last(path: Path, lines: int) -> int:
             block = file.read(position - start)
             while (at := block.rfind(b"\n")) >= 0:
                 block = block[:at]
-                if start + at != end - 1:  # the newline that ends the file separates nothing
+                if start + at != end - 1:  # a newline at the very end separates nothing
                     found += 1
                 if found == lines:
                     return start + at + 1
@@ -152,7 +152,7 @@ def run_wait(args: argparse.Namespace) -> int:
         raise UsageError(f"--timeout {args.timeout:g} is not a time to wait", "seconds; 0 looks once")
     session, begun = Session(), time.monotonic() - (known("waited") or 0.0)
     awaited = Awaited(map(session.run, args.runs), partial(respawn_missing_supervisors, session))
-    told = dict[str, bool](known("told") or {})  # whether each run that has ended has finished
+    told = dict[str, bool](known("told") or {})  # for each ended run, whether it finished
     for name in told:
         awaited.left.pop(name, None)
     while True:
@@ -163,7 +163,7 @@ def run_wait(args: argparse.Namespace) -> int:
         if not awaited.left or (args.any and told):
             return 0 if all(told.values()) else 1
         now = time.monotonic()
-        pause = max(POLL_SECONDS, 4 * (now - looked))  # hundreds of runs take longer to look at
+        pause = max(POLL_SECONDS, 4 * (now - looked))  # looking at hundreds of runs takes longer
         left = pause if args.timeout is None else begun + args.timeout - now
         if left <= 0:
             one, *more = awaited.left.values()

@@ -1,4 +1,4 @@
-"""`mpstui doctor` and `mpstui alerts`: what this machine has, and where alerts of crashes, stalls and ends go."""
+"""`mpstui doctor` and `mpstui alerts`: what this machine has, and where alerts about crashes, stalls and ends go."""
 
 from __future__ import annotations
 

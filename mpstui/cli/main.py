@@ -1,6 +1,6 @@
 """Entry point: find the command's module, hand it its arguments, turn errors into sentences and exit codes.
 
-A command is a line in ``_GROUPS``, or an action of ``core/actions.py``, and a module of this package with
+A command is a line in ``_GROUPS``, or an action in ``core/actions.py``, plus a module of this package with
 ``configure(parser)`` and ``run(args) -> int``. In a module with several commands, those of ``logs:wait`` are called
 ``configure_wait`` and ``run_wait``. Only the command's own module is imported: `mpstui ps` does not pay for the screen.
 """
@@ -24,10 +24,10 @@ from .parsing import CommandParser, meaning_of
 
 
 class Command(NamedTuple):
-    """Where a command is implemented, and what it does."""
+    """A command: where it is implemented, and what it does."""
 
     place: str
-    """Its module; after a colon, which of the module's commands it is."""
+    """Its module, then, after a colon, which of the module's commands it is."""
     help: str
     """Its line in `mpstui --help`, and the first sentence of its own help."""
 
@@ -87,7 +87,7 @@ _FOR_SEVERAL_HOSTS = ("ps", "hosts")
 """Commands that can ask several machines at once."""
 USAGE_EXIT, INTERRUPTED = 2, 130
 _LONGEST_PATH = 200
-# No garbage collection at exit: `mpstui ps` takes 77 ms of CPU time instead of 92.
+# No garbage collection at exit: `mpstui ps` then takes 77 ms of CPU time instead of 92.
 atexit.register(gc.freeze)
 _PAGE = """\
 examples:
@@ -119,21 +119,21 @@ exit status:
 
 
 def groups() -> dict[str, dict[str, Command]]:
-    """All commands: those of ``_GROUPS``, and the actions on a run."""
-    from ..core.actions import ACTIONS  # 30 ms that `mpstui --version` and the commands above need not wait for
+    """Return all commands by group: those of ``_GROUPS``, and the actions on a run."""
+    from ..core.actions import ACTIONS  # takes 30 ms that `mpstui --version` and the commands above can do without
 
     actions = {one.command: Command("acting", one.command_help or one.help) for one in ACTIONS if one.command}
     return {**_GROUPS, "act": {**actions, **_GROUPS["act"]}}
 
 
 def commands() -> dict[str, Command]:
-    """All commands by name."""
+    """Return all commands by name."""
     return {name: command for group in groups().values() for name, command in group.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 used wrongly."""
-    gc.set_threshold(50_000)  # nearly all objects made at the start stay, and collecting took a tenth of it
+    gc.set_threshold(50_000)  # nearly all objects made at the start stay; collecting took a tenth of the start
     arguments = list(sys.argv[1:] if argv is None else argv)
     sys.unraisablehook = _interrupt_again
     _open_closed()
@@ -160,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone. Without this, Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # say, a home that cannot be read or written
+    except OSError as error:  # such as a home that cannot be read or written
         where = f"{str(error.filename)[:_LONGEST_PATH]}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}", "`mpstui doctor` checks the folders")
         return 1
@@ -174,7 +174,7 @@ def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     import signal
     import threading
 
-    # Not at once, since this hook, too, runs where nothing can catch it.
+    # Not at once: this hook, too, runs where nothing can catch it.
     threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
@@ -187,7 +187,7 @@ def _open_closed() -> None:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    """Run the command that is named, else the screen: on all runs, or on the one that is named."""
+    """Run the named command, else the screen, on all runs or on a named one."""
     hosts: list[str] = []
     if any(word.startswith("--host") for word in arguments):
         hosts, arguments = _split_hosts(arguments)
@@ -213,7 +213,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
-    """The machines that ``--host`` names, and the other words. A ``--host`` of the command of `run` stays with it."""
+    """Return the machines that ``--host`` names, and the other words; a ``--host`` in `run`'s command stays there."""
     from .far import take_hosts
 
     own = len(words)
@@ -226,7 +226,7 @@ def _split_hosts(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def command_parser(name: str, command: Command) -> CommandParser:
-    """The parser of a command's arguments; ``args.command`` is its name."""
+    """Return the parser of a command's arguments; ``args.command`` is its name."""
     parser = CommandParser(f"mpstui {name}", description=f"{command.help[0].upper()}{command.help[1:]}.")
     parser.set_defaults(command=name)
     if name not in HERE_ALONE:
@@ -237,12 +237,12 @@ def command_parser(name: str, command: Command) -> CommandParser:
 
 
 def _explain_hosts(parser: CommandParser, words: str) -> None:
-    """Give ``--host`` its line of help; its values are taken out before the parser sees them."""
+    """Give ``--host`` its line of help; its values are removed before the parser sees them."""
     parser.add_argument("--host", action="append", metavar="HOST", help=words)
 
 
 def screen_parser() -> CommandParser:
-    """The parser of `mpstui` without a command, which opens the screen, and of `mpstui RUN`."""
+    """Return the parser of `mpstui` without a command, which opens the screen, and of `mpstui RUN`."""
     parser = CommandParser("mpstui", usage="mpstui [RUN] [options]\n       mpstui COMMAND [...]")
     parser.add_argument("--version", action="version", version=f"mpstui {__version__}")
     _explain_hosts(parser, "the runs of that machine, over ssh; may be repeated, local is this one")
@@ -251,13 +251,13 @@ def screen_parser() -> CommandParser:
 
 
 def _function(verb: str, place: str) -> Any:
-    """The function ``configure`` or ``run`` of the command at a place."""
+    """Return a command's ``configure`` or ``run`` function, given its :attr:`Command.place`."""
     module, _, suffix = place.partition(":")
     return getattr(import_module(f".{module}", __package__), f"{verb}_{suffix}" if suffix else verb)
 
 
 def _describe(parser: argparse.ArgumentParser) -> None:
-    """Make the parser's help the page about all of mpstui."""
+    """Make the parser's help the overview of all commands."""
     home = resolve_home(os.environ)
     lines = ["Launch, watch and rescue PyTorch trainings.", "Without a command, open the screen on all runs or on RUN."]
     for group, commands in groups().items():
@@ -268,10 +268,10 @@ def _describe(parser: argparse.ArgumentParser) -> None:
 
 
 def _require_run(word: str) -> None:
-    """Check that the first word, which is no command, means a run.
+    """Check that the first word, which is not a command, means a run.
 
     Raises:
-        UsageError: it means none, or several; the hint names what comes closest.
+        UsageError: it means none, or several; the hint names the nearest match.
     """
     from ..core.runs.find import NoSuchRun, find_run
 

@@ -1,4 +1,4 @@
-"""The hint for a word that means another thing: a profile where a run is asked for, or a run instead of a profile."""
+"""Hints for a word of the wrong kind: a profile where a run is expected, or a run where a profile is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.model.home import resolve_home
 
 
 def hint_of(error: UsageError) -> str:
-    """The hint of an error; where the name that was not found is one of the other kind, what to do with that."""
+    """Return an error's hint; if the name that was not found is of the other kind, what to do with that."""
     if error.field == "run":
         return _of_a_profile(error) or error.hint
     return (_of_a_run(error) or error.hint) if error.field == "profile" else error.hint

@@ -1,4 +1,4 @@
-"""`mpstui move RUN --to HOST`: carry a run on, on another machine, from its newest checkpoint."""
+"""`mpstui move RUN --to HOST`: continue a run on another machine, from its newest checkpoint."""
 
 from __future__ import annotations
 

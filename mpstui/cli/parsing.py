@@ -1,4 +1,4 @@
-"""Arguments of the command line: whatever is wrong with them is one sentence, and a hint that says what was meant."""
+"""Parse command-line arguments: every mistake becomes one sentence, and a hint at what was probably meant."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ INSTEAD = {
     "help": "`mpstui --help`",
     "version": "`mpstui --version`",
 }
-"""What to write for words that other programs have for it."""
+"""What to write instead of words that other programs use."""
 _SAME = {
     "state": "filter",
     "status": "filter",
@@ -63,13 +63,13 @@ _SAME = {
     "gpu": "device",
     "colour": "color",
 }
-"""Options by other words for them; only those that a command has are named."""
+"""Options by other words for them; a hint names one only if the command has it."""
 _LISTED = {"RUN": "`mpstui ps` lists the runs", "PROFILE": "`mpstui profiles` lists them"}
-"""Where to find what stands for these words."""
+"""Where to find values for these metavars."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that ends every wrong use with a :class:`UsageError`."""
+    """A parser that raises a :class:`UsageError` for every mistake."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
@@ -78,7 +78,7 @@ class CommandParser(argparse.ArgumentParser):
         words = sys.argv[1:] if args is None else list(args)
         needed = [action for action in self._actions if action.required]
         for action in needed:
-            action.required = False  # argparse would report missing ones in a text without fields
+            action.required = False  # argparse would report missing ones without saying which field
         try:
             found, unknown = self.parse_known_args(words, namespace)
         finally:
@@ -103,7 +103,7 @@ class CommandParser(argparse.ArgumentParser):
             raise self._wrong(self._about(f"{_name_of(action)} needs a value")) from None
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse what is none of an argument's choices, and name the nearest."""
+        """Refuse a value that is not among an argument's choices, and name the nearest one."""
         if action.choices is None or value in action.choices:
             return
         from ..core.model.checks import nearest
@@ -131,7 +131,7 @@ class CommandParser(argparse.ArgumentParser):
         return f"{self._command}: {message}" if self._command else message
 
     def _wrong(self, sentence: str) -> UsageError:
-        # If a command to run follows, its options were probably taken for ours.
+        # If the usage ends in a command to run, its options were probably taken for ours.
         usage = f"write `{self.usage}`; " if self.usage and " -- " in self.usage else ""
         return UsageError(sentence, f"{usage}see `{self.prog} --help`")
 
@@ -144,7 +144,7 @@ class CommandParser(argparse.ArgumentParser):
         return UsageError(sentence, "; ".join([*where, f"see `{self.prog} --help`"]))
 
     def _unknown(self, word: str, words: Sequence[str]) -> UsageError:
-        """What an option among ``words`` probably means, with its value."""
+        """Return the error for an unknown option, with what it and its value probably mean."""
         name, _, value = word.partition("=")
         value = value or next(iter(words[words.index(word) + 1 :]), "")
         sentence = f"{self._command or 'the screen'} has no option {name}"
@@ -175,7 +175,7 @@ def _name_of(action: argparse.Action) -> str:
 
 
 def meaning_of(word: str, commands: Sequence[str]) -> str | None:
-    """What to write in place of a first word that is no command; None if nothing is near."""
+    """Return what to write in place of a first word that is not a command; None if nothing is near."""
     from ..core.model.checks import nearest
 
     if word in INSTEAD:

@@ -76,7 +76,7 @@ def _list(entries: Sequence[ProfileEntry], *, as_json: bool) -> int:
 
 
 def _check(session: Session, path: str, *, as_json: bool) -> int:
-    """Every mistake, also what the profile names and this machine lacks (exits with 2), and what may go wrong (0)."""
+    """Print all mistakes, including what the profile names and this machine lacks (exit code 2), and warnings (0)."""
     try:
         profile = load_profile(path, session.home, session.cwd)
         made = _plan(session, LaunchChoice(profile))
@@ -145,7 +145,7 @@ def _lines(made: LaunchPlan) -> Iterator[str]:
     yield f"  file     {profile.path}"
     yield f"  folder   {made.template.cwd}"
     yield f"  command  {shlex.join(masked_words(made.argv))}"
-    if profile.sweep:  # the command shown is that without a sweep
+    if profile.sweep:  # the command above is that without the sweep
         yield f"  sweep    {len(combinations(made.choice))} runs, one at a time on each accelerator:"
     for key, values in profile.sweep.items():
         yield f"    {key}: {', '.join(one.text for one in values)}"

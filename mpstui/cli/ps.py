@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 NEWEST = 50
 PATHS_SECONDS = 30.0
-"""Processor time for reading what lies at a path; runs not read by then are listed without numbers."""
+"""CPU seconds for reading the runs at a path; those not read by then are listed without numbers."""
 _HEAD = ("HOST", "RUN", "NAME", "STATE", "DEVICE", "EPOCH", "STEP", "LOSS", "STARTED", "JOB", "TAGS")
 _NAME_CELLS = 28
 _RIGHT = ("STEP", "LOSS", "STARTED")
 _GIVES_WAY = ("TAGS", "JOB", "NAME", "DEVICE", "STEP", "STARTED", "EPOCH", "LOSS")
-"""Columns that a narrow terminal leaves out, in this order; a file or a pipe gets them all."""
+"""Columns that are left out on a narrow terminal, in this order; a file or a pipe gets them all."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_rows(rows: Sequence[Row], left_out: int) -> None:
-    """Print rows for another mpstui, which shows them with its own."""
+    """Print rows for another mpstui to show with its own."""
     found = [{name: getattr(row, name) for name in ("json", "word", "loss_is_finite")} for row in rows]
     print_json({"rows": found, "left_out": left_out}, indent=None)
 
@@ -117,7 +117,7 @@ def _own_rows(args: argparse.Namespace, wanted: Query | None) -> tuple[list[Row]
 
 
 def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
-    """The matching rows at a path, one by one, so that a store of any size fits into memory."""
+    """Yield the matching rows at a path one by one, so that a store of any size fits into memory."""
     from ..core.formats.stores import require_path
     from ..core.runs.local_machine import machine_here
     from ..core.runs.stored_best import kept_in
@@ -130,7 +130,7 @@ def _every_row(home: Home, word: str, wanted: Query | None) -> Iterator[Row]:
 
 
 def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
-    """The rows of all hosts, newest first, how many rows were left out, and the exit code: not 0 if a host failed."""
+    """Return the rows of all hosts, newest first, how many were left out, and the exit code: not 0 if a host failed."""
     from .far import ask_all
 
     rows, left_out, code = [], 0, 0
@@ -149,12 +149,12 @@ def _rows_of_hosts(args: argparse.Namespace) -> tuple[list[Row], int, int]:
 
 
 def far_words(args: argparse.Namespace) -> list[str]:
-    """The command that a host runs for its rows."""
+    """Return the command that a host runs to list its rows."""
     return ["ps", "--rows", *(["--all"] if args.all else []), *(["--filter", args.filter] if args.filter else [])]
 
 
 def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
-    """The rows of a host's answer; what it knows by this machine's name is ``local`` here."""
+    """Return the rows in a host's answer; this machine's name, as the host has it, becomes ``local``."""
     from platform import node
 
     rows = [Row({"host": host, **row["json"]}, row["word"], row["loss_is_finite"]) for row in told["rows"]]
@@ -166,7 +166,7 @@ def rows_from(host: str, told: Mapping[str, Any]) -> list[Row]:
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
-    """The rows of several machines, newest first, and each run once: it may have moved, or lie in a shared home."""
+    """Join the rows of several machines, newest first, each run once: it may have moved, or be in a shared home."""
     known = {(row.json["host"], row.json["run"]) for row in rows}
     rows = [row for row in rows if (row.json.get("moved_to"), row.json["run"]) not in known]
     once: dict[Any, Row] = {}
@@ -176,7 +176,7 @@ def joined(rows: Sequence[Row]) -> list[Row]:
 
 
 def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]:
-    """The table's lines, as wide as the terminal."""
+    """Return the table's lines, as wide as the terminal."""
     if not rows and wanted:
         return ["no run matches" + (f", of the newest {NEWEST}: mpstui ps --all looks at all" if left_out else "")]
     if not rows:
@@ -199,7 +199,7 @@ def table(rows: Sequence[Row], left_out: int, wanted: Query | None) -> list[str]
 
 def _cells(row: Row, now: float) -> tuple[str, ...]:
     told, name = row.json, one_line(row.json["name"])
-    if len(name) > _NAME_CELLS:  # cut in the middle: the end is what differs among the runs of a sweep
+    if len(name) > _NAME_CELLS:  # cut in the middle: the runs of a sweep differ at the end
         name = f"{name[: _NAME_CELLS // 2 - 1]}…{name[-(_NAME_CELLS // 2) :]}"
 
     def of(done: float | None, total: float | None) -> str:
@@ -221,7 +221,7 @@ def _cells(row: Row, now: float) -> tuple[str, ...]:
 
 
 def _where_to(row: Row) -> str:
-    """The word for its state; of a run that is moving or has moved, also where to."""
+    """Return the word for a run's state and, if it is moving or has moved, where to."""
     if moved := row.json.get("moved_to"):
         return f"moved to {moved}"
     moving = row.json.get("moving")
@@ -229,13 +229,13 @@ def _where_to(row: Row) -> str:
 
 
 def _short(run: str) -> str:
-    """A run's id, or its path, relative if it lies below this folder; a path keeps the slash that marks it as one."""
+    """Return a run's id or path, relative if it is below this folder; a path keeps the slash that marks it as one."""
     here = f"{Path.cwd()}/"
     return one_line(f"./{run.removeprefix(here)}" if run.startswith(here) else run)
 
 
 def _job(told: Mapping[str, Any] | None) -> str:
-    """``17 on n1``, ``17 Priority``, ``17 completed``; a ``?`` says that the scheduler does not answer."""
+    """``17 on n1``, ``17 Priority``, ``17 completed``; a ``?`` means that the scheduler does not answer."""
     if told is None:
         return ""
     phase = JobPhase(told["phase"])

@@ -22,7 +22,7 @@ _FORMS = {
     "slots": (("GROUP", "N"), "{group} 2"),
     "move": (("RUN", "up, down, first or last"), "RUN first"),
 }
-"""What follows each word, and an example of it."""
+"""What follows each word, and an example."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +45,9 @@ Shows what runs, what waits and for what, the next run first. `slots` sets how m
 
 
 def _put_first(run: RunDir, rule: EngineRule, direction: str, as_json: bool) -> int:
-    """Move a scheduler's job: the order of its queue is its own, but it can be asked to put a job first.
+    """Move a scheduler's job to the front of the scheduler's queue, the only place that can be asked for.
     Raises:
-        UsageError: another place is asked for. OperationError: the cluster does not allow it.
+        UsageError: another place was asked for. OperationError: the cluster does not allow it.
     """
     from ..core.launching.jobs import change
 
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
-    """An error that names what is missing after ``word``, or too much, with an example that names an existing group."""
+    """Return an error that says what is missing after ``word``, or too much, with an example for an existing group."""
     wanted, example = _FORMS[word]
     missing = wanted[len(given) :]
     what = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
@@ -122,7 +122,7 @@ def _wrong_words(session: Session, word: str, given: list[str]) -> UsageError:
 
 
 def group_json(group: Group) -> dict[str, Any]:
-    """A group as in ``queue --json``; ``group`` is null for runs that wait for other runs, but in no group."""
+    """Return a group as in ``queue --json``; ``group`` is null for runs that wait for others but are in no group."""
     return {
         "group": group.name,
         "slots": group.slots,
@@ -151,7 +151,7 @@ def group_json(group: Group) -> dict[str, Any]:
 
 
 def print_group(group: Group) -> None:
-    """A group in lines: how many runs it runs at once, which run and where, which wait and for what."""
+    """Print a group: how many runs it allows at once, which run and where, which wait and for what."""
     if group.name is None:
         say("in no group")
     else:

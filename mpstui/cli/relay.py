@@ -1,7 +1,7 @@
-"""The far end of ``--host``: runs one command as if it had been typed here, and carries its streams over one line.
+"""The far end of ``--host``: run one command as if it had been typed here, and carry its streams over one line.
 
-The command is a process of its own, with a terminal for output if the caller has one. It ends with the line: when the
-caller is gone, or silent for too long, nothing remains but the runs it has started, which belong to their supervisors.
+The command is a process of its own, with a terminal for output if the caller has one. It ends with the line: if the
+caller is gone, or silent for too long, only the runs it started remain, which belong to their supervisors.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ ASKED, TYPED, SIGNAL, STILL_THERE, OUT, ERR, BROUGHT, PLACE, ENDED = (
     b"X",
 )
 STILL_SECONDS = 5.0
-"""An end that has sent nothing for this long sends a sign of life."""
+"""An end that has sent nothing for this long sends a keep-alive."""
 SILENT_SECONDS = 45.0
-"""An end that has sent nothing for this long is taken for gone."""
+"""An end that has sent nothing for this long counts as gone."""
 _PART = 1 << 16
 _LAST_WORDS_SECONDS = 0.3
 _PLACES = 3
@@ -63,13 +63,13 @@ class Streams(NamedTuple):
     out: int
     err: int
     place: int
-    """Its places; see :mod:`.resuming`."""
+    """Where its places arrive; see :mod:`.resuming`."""
     theirs: tuple[int, int, int, int]
-    """Its own ends, numbered as it will have them."""
+    """The command's ends, in the order of the descriptors it will have."""
 
 
 def main(words: Sequence[str]) -> int:
-    """Run one command. Its words come over the line: anybody could read them among a process's arguments."""
+    """Run one command. Its words come over the line, since anybody can read a process's arguments."""
     arriving = Pieces(lambda most: os.read(0, most) if select.select([0], [], [], SILENT_SECONDS)[0] else None)
     first = arriving.next()
     if first is None or first[0] != ASKED:
@@ -92,7 +92,7 @@ def main(words: Sequence[str]) -> int:
     brought: dict[str, int] = {}
 
     def bring() -> None:
-        """Send the files that were written since the last call."""
+        """Send the files written since the last call."""
         for path in sorted(Path(folder).iterdir()) if folder else ():
             if path.name.startswith(".") or brought.get(path.name) == (written := path.stat().st_mtime_ns):
                 continue
@@ -107,7 +107,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _streams(asked: dict[str, Any]) -> Streams:
-    """A terminal of the caller's size for those streams that are one there; pipes for the others, and no input."""
+    """Open a terminal of the caller's size for the streams that are one there; pipes for the others, and no input."""
     place, theirs_place = os.pipe()
     if not any(asked["terminal"]):
         silent = os.open(os.devnull, os.O_RDWR)
@@ -115,7 +115,7 @@ def _streams(asked: dict[str, Any]) -> Streams:
         return Streams(-1, out, err, place, (silent, theirs_out, theirs_err, theirs_place))
     ours, theirs = os.openpty()
     mode = termios.tcgetattr(theirs)
-    mode[1] &= ~termios.OPOST  # line ends are left as the command writes them
+    mode[1] &= ~termios.OPOST  # leave line ends as the command writes them
     mode[3] &= ~(termios.ECHO | termios.ISIG)  # the caller's terminal has echoed what is typed, and sends signals
     termios.tcsetattr(theirs, termios.TCSANOW, mode)
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", asked["lines"], asked["columns"], 0, 0))
@@ -155,7 +155,7 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
         with contextlib.ExitStack() as alone:
             if call := resuming.known("call"):
                 book = CallBook(resolve_home(os.environ).state / "calls")
-                with contextlib.suppress(OSError):  # a full disk must not keep anybody from stopping a run
+                with contextlib.suppress(OSError):  # a full disk must not prevent stopping a run
                     alone.enter_context(book.holding(call))  # the command of the last line may still be at work
             return command(asked["words"])
     except OperationError as error:
@@ -166,7 +166,7 @@ def _become(asked: dict[str, Any], streams: Streams, parent: int) -> int:
 
 
 def _listen(arriving: Pieces, child: int, typed: int) -> None:
-    """Pass on what the caller types and signals; ends everything when the caller is gone."""
+    """Pass on what the caller types and signals; end everything when the caller is gone."""
     while found := arriving.next():
         kind, data = found
         with contextlib.suppress(OSError):  # the command has ended
@@ -185,7 +185,7 @@ def _signal(child: int, number: int) -> None:
 
 
 def _end(child: int) -> None:
-    """End the command, which gets a moment for it, and then this process."""
+    """End the command, giving it a moment, and then this process."""
     reaps = threading.current_thread() is threading.main_thread()  # otherwise `_carry` waits for it there
     with contextlib.suppress(OSError):
         _signal(child, signal.SIGINT)
@@ -194,11 +194,11 @@ def _end(child: int) -> None:
             time.sleep(0.05)
         _signal(child, signal.SIGKILL)
     atexit._run_exitfuncs()
-    os.kill(os.getpid(), signal.SIGKILL)  # an exit code of ours would be taken for the command's
+    os.kill(os.getpid(), signal.SIGKILL)  # our own exit code would be taken for the command's
 
 
 def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
-    """Send all that the command prints until it has ended; returns its exit code. Calls ``meanwhile`` repeatedly."""
+    """Send everything the command prints until it ends, and return its exit code. Calls ``meanwhile`` repeatedly."""
     kinds = {streams.err: ERR, streams.out: OUT, streams.place: PLACE}  # one terminal for both is the output
     code: int | None = None
     ended = spoken = 0.0
@@ -219,7 +219,7 @@ def _carry(child: int, streams: Streams, meanwhile: Callable[[], None]) -> int:
         if code is None and (code := _ended(child)) is not None:
             ended = now
         if code is not None and not ready and now - ended > _LAST_WORDS_SECONDS:
-            break  # a process it started holds its output open, perhaps for long
+            break  # a process it started still holds its output open
         if now - spoken > STILL_SECONDS:
             _say(STILL_THERE)
             spoken = now

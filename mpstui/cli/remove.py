@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.dry_run:
         if found and not args.yes:
             _ask(found, args)
-            needed = remover.needed()  # a run that waits may have come to need one meanwhile
+            needed = remover.needed()  # meanwhile, a waiting run may have come to need one
         remover.clean_up()
         remove_abandoned(session.home)
     removed: dict[str, Removed] = {}
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed: Mapping[str, str]) -> list[Removable]:
-    """What is to be removed; nothing at all if a name means no run, or one that must stay."""
+    """Return what to remove; raises if a name means no run, or one that must stay."""
     before = None if args.older_than is None else time.time() - age_seconds(args.older_than)
     named = {found.run: found for found in (find_run(session.home, name) for name in args.runs)}
     chosen = []
@@ -93,10 +93,10 @@ def _chosen(session: Session, args: argparse.Namespace, remover: Remover, needed
 
 
 def age_seconds(text: str) -> float:
-    """``30d`` in seconds.
+    """Return an age such as ``30d`` in seconds.
 
     Raises:
-        UsageError: it is no age.
+        UsageError: it is not an age.
     """
     match = re.fullmatch(r"(\d{1,9})\s*([mhdw])", text.strip().lower())
     if match is None:
@@ -125,7 +125,7 @@ def _ask(found: Sequence[Removable], args: argparse.Namespace) -> None:
 
 
 def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
-    """What would be deleted: a line for each run, and one for their sum."""
+    """Print what would be deleted: a line for each run, and one for the total."""
     whole = 0
     for item in found:
         files = f"{item.checkpoints} checkpoint file{'' if item.checkpoints == 1 else 's'}"
@@ -136,7 +136,7 @@ def _list(found: Sequence[Removable], args: argparse.Namespace) -> None:
         whole += item.size_bytes - (item.checkpoint_bytes if args.keep_checkpoints else 0)
     if found:
         say(f"{_count(found)}, {shown.size(whole)} to be freed")
-    else:  # a run that is named is found, or refused: only its age leaves none
+    else:  # a named run is found or refused: only its age can leave none
         whose = "none of these runs" if args.runs else "no run that can be removed"
         say(f"nothing to remove: {whose} ended longer than {args.older_than} ago")
 

@@ -1,4 +1,4 @@
-"""`mpstui results`: the results of runs, beside the settings in which the runs of one program differ."""
+"""`mpstui results`: the results of runs, next to the settings in which the runs of one program differ."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _title(program: str, folder: str, runs: Sequence[RunSnapshot]) -> str:
-    """What a table is called: its program, or its own name for a single run whose program is unknown."""
+    """Return a table's title: its program, or a single run's own name if its program is unknown."""
     if len(runs) == 1 and not runs[0].is_ours and not runs[0].argv:
         return runs[0].name
     return f"{program} in {folder}" if folder else program
 
 
 def _program(one: RunSnapshot) -> tuple[str, str]:
-    """What tells the programs of runs apart: a name, and the folder where that matters and is known."""
+    """Return what tells the programs of runs apart: a name, and the folder if it matters and is known."""
     script = next((Path(word) for word in one.argv if word.endswith((".py", ".sh"))), None)
     if script is None and not one.is_ours:  # found beside others; what wrote them is unknown
         return Path(one.run).parent.name, str(Path(one.run).parent)
@@ -101,7 +101,7 @@ def _program(one: RunSnapshot) -> tuple[str, str]:
 
 
 def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
-    """The runs that were asked for, oldest first, each read to its end.
+    """Return the runs asked for, oldest first, each read to its end.
 
     Raises:
         UsageError: there are none.
@@ -112,7 +112,7 @@ def _runs(home: Home, what: str | None) -> list[RunSnapshot]:
         of_ours = any((one / "spec.json").exists() for one in inside)
         if of_ours or (folder / "spec.json").exists() or find_runs(folder.absolute()):
             keys = [key for one in (inside if of_ours else [folder]) for key in monitor.watch_all(one)]
-        else:  # a folder for each run, or the files of one; what reports nothing is no run
+        else:  # a folder for each run, or the files of one; whatever has no numbers is not a run
             keys = _that_tell(monitor, inside) or _that_tell(monitor, [folder])
     elif what and "/" in what:
         keys = keys_of_path(monitor, what)
@@ -138,7 +138,7 @@ def _is_meant(run: RunDir, what: str) -> bool:
 
 
 def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], list[str]]:
-    """The table, headings first, and remarks about it."""
+    """Return the table, headings first, and remarks about it."""
     told = columns(runs, metric)
     best = next((one for one in told if one.kind == "best"), None)
     order = list(range(len(runs))) if best is None else sorted(range(len(runs)), key=lambda place: _rank(best, place))
@@ -152,7 +152,7 @@ def _table(runs: Sequence[RunSnapshot], metric: str) -> tuple[list[list[str]], l
 
 
 def _rank(best: Column, place: int) -> tuple[bool, float]:
-    """The best run first; those without a finite value last."""
+    """Sort key: the best run first, those without a finite value last."""
     value = best.values[place]
     if not isinstance(value, float | int) or not math.isfinite(value):
         return True, 0.0

@@ -1,6 +1,6 @@
-"""Lets a command that watches something over ``--host`` resume after its line was cut.
+"""Let a command that watches something over ``--host`` resume after its line was cut.
 
-Together with its output such a command writes its place: how far it has got. The near end prints output only up to the
+Along with its output, such a command writes its place: how far it has got. The near end prints output only up to the
 last place it has received, and hands that place to the same command on the next line. So nothing is lost or repeated.
 """
 
@@ -24,7 +24,7 @@ def begin(known: Mapping[str, Any], descriptor: int) -> None:
 
 
 def known(name: str) -> Any:
-    """The value of this name in the place to resume from; None if there is none."""
+    """Return a value from the place to resume from; None if there is none."""
     return _known.get(name)
 
 
@@ -36,7 +36,7 @@ def give(data: bytes, **place: Any) -> None:
 
 
 def put(data: bytes) -> None:
-    """Print bytes that more will follow before the next place."""
+    """Print bytes, with more to come before the next place."""
     global _printed
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
@@ -45,17 +45,17 @@ def put(data: bytes) -> None:
 
 
 class Held:
-    """The near end's buffer: it keeps output back until the place after it has come."""
+    """The near end's buffer: it holds output back until the place after it has arrived."""
 
     def __init__(self) -> None:
         self.place: Mapping[str, Any] = {}
-        """The place after the last output that was given out."""
+        """The place after the last output that was released."""
         self._kept, self._gone = bytearray(), 0
         self._words: list[Mapping[str, Any]] = []
         self._unread = b""
 
     def take(self, printed: bytes = b"", places: bytes = b"") -> bytes:
-        """Take what has come, output and places in any order; returns what can be printed now."""
+        """Take what has arrived, output and places in any order; returns what can be printed now."""
         self._kept += printed
         *whole, self._unread = (self._unread + places).split(b"\n")
         self._words += [json.loads(line) for line in whole]
@@ -69,5 +69,5 @@ class Held:
         return free
 
     def rest(self) -> bytes:
-        """The output of an ended command that no place followed."""
+        """Return an ended command's output after its last place."""
         return bytes(self._kept)

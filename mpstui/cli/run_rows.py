@@ -1,4 +1,4 @@
-"""The rows of `mpstui ps`. That of an ended run is cached until one of its files changes."""
+"""The rows of `mpstui ps`. An ended run's row is cached until one of its files changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Row:
     """Its state in a word, for people."""
     loss_is_finite: bool = True
     called: Sequence[str] = ()
-    """Words that a filter finds it by; ``values`` are the numbers and settings that it finds it by."""
+    """Words that a filter matches; ``values`` are the numbers and settings for its conditions."""
     values: Mapping[str, str | float | None] = field(default_factory=dict)
 
     def findable(self) -> Findable:
@@ -49,7 +49,7 @@ class Row:
 
 
 def row_of(snapshot: RunSnapshot) -> Row:
-    """The row of one run."""
+    """Return the row of one run."""
     from ..core.runs.query import findable
     from ..core.runs.report import as_json
 
@@ -58,7 +58,7 @@ def row_of(snapshot: RunSnapshot) -> Row:
 
 
 def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
-    """The rows, newest first, and how many older ended runs were left out.
+    """Return the rows, newest first, and how many older ended runs were left out.
 
     Args:
         newest: list this many, and older runs only while they are active; None lists all.
@@ -72,7 +72,7 @@ def list_rows(home: Home, newest: int | None) -> tuple[list[Row], int]:
 
 
 def seems_active(run: RunDir) -> bool:
-    """Whether a run may be active: a lock is held, or it could not be stopped. In doubt, yes."""
+    """True if a run may be active: a lock is held, or it could not be stopped; also True in doubt."""
     try:
         if any(map(liveness.is_held, (run.supervisor_lock, run.run_lock, run.moving_lock))):
             return True
@@ -87,7 +87,7 @@ class RowCache:
     """Rows of ended runs, each with the stamps of the files it was read from, and notes on how far logs were read.
 
     Losing it costs only time: with 50 short runs, `ps` takes 0.33 s of CPU time instead of 0.15 s. The first line is a
-    checksum of the rest, because a damaged row would be shown as if it were true.
+    checksum of the rest: a damaged row would be shown as if it were true.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,7 +101,7 @@ class RowCache:
                 self._rows = found["rows"]
 
     def row(self, run: RunDir) -> Row:
-        """The cached row if no file it was read from has changed; only other rows need the readers to be imported."""
+        """Return the cached row if none of its files has changed; only other rows need the readers to be imported."""
         found = self._rows.get(run.run)
         if found and found["stamps"] == _stamps(run, found["row"]["json"]["attempt"]):
             return Row(**found["row"])
@@ -109,7 +109,7 @@ class RowCache:
         from ..core.runs.reader import RunReader
 
         numbers = run.attempt_numbers()
-        stamps = _stamps(run, numbers[-1] if numbers else 0)  # before it is read
+        stamps = _stamps(run, numbers[-1] if numbers else 0)  # taken before reading
         reader = RunReader(run, self._machine, self._notes)
         snapshot = reader.refresh(full=False, budget=Budget(1.0))  # seconds: enough for the end of any log
         row = row_of(snapshot)
@@ -123,7 +123,7 @@ class RowCache:
         return row
 
     def write(self, names: Iterable[str]) -> None:
-        """Write the new rows, and forget runs that are not among ``names``."""
+        """Write new rows, and forget runs that are not among ``names``."""
         kept = {name: self._rows[name] for name in names if name in self._rows}
         if self._changed or len(kept) < len(self._rows):
             with contextlib.suppress(OSError):  # a full or read-only disk only makes the next `ps` slower
@@ -147,7 +147,7 @@ class RowCache:
 
 
 def _stamps(run: RunDir, attempt: int) -> list[int]:
-    """Times and sizes of the files behind a row; renames and new attempts change the folders."""
+    """Return times and sizes of the files behind a row; folders show renames and new attempts."""
     names = ["", "spec.json", "status.json", "metrics.jsonl", "attempts"]
     names += [f"attempts/{attempt}/{name}" for name in ("", "output.log", "heartbeat.json", "exit.json")]
     found = []

@@ -99,7 +99,7 @@ def run_watch(arguments: argparse.Namespace) -> int:
 
 
 def _watched(home: Home, word: str) -> tuple[str | None, Path]:
-    """What to watch, and before it the key of its run: None for all jobs, and for the runs of a store.
+    """Return the key of the run to open, and what to watch; the key is None for all jobs and for a store's runs.
 
     Raises:
         UsageError: there is nothing of this name.
@@ -118,7 +118,7 @@ def _watched(home: Home, word: str) -> tuple[str | None, Path]:
 
 
 def watch_there(host: str, arguments: argparse.Namespace) -> int:
-    """Open the screen on something on another machine, after making sure that it exists."""
+    """Open the screen on a path on another machine, after making sure that it exists."""
     from .far import ask_all
     from .session import say_lines
 
@@ -153,7 +153,7 @@ def require_terminal() -> None:
     """Require a terminal that can be drawn on.
 
     Raises:
-        OperationError: input or output is no terminal, or one that only prints lines.
+        OperationError: input or output is not a terminal, or one that only prints lines.
     """
     instead = "`mpstui ps` lists the runs, `mpstui show RUN` prints one"
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
@@ -169,7 +169,7 @@ def show_screen(
 
     Args:
         arguments: color, theme, graphics and no_mouse.
-        watching: a file or folder that mpstui did not start, shown beside the runs; on another machine ``host:path``.
+        watching: a file or folder of something mpstui did not start, shown with the runs; ``host:path`` if elsewhere.
     """
     log = watching if watching is not None and watching.is_file() else None
     with early_paint(watching.name if watching is not None else "mpstui", log):
@@ -187,23 +187,23 @@ def show_screen(
 def _made(
     home: Home, arguments: argparse.Namespace, opening: str | None, watching: Path | None, log: Path | None
 ) -> tuple[MpstuiApp, Terminal]:
-    # Nearly all objects made at the start stay: the app turns this on again a second later, which saves 12 of 260 ms.
+    # Nearly all objects made at the start stay. The app turns this on again a second later, which saves 12 of 260 ms.
     gc.disable()
-    # Colours, keyboard protocol and animations are read by Textual when it is imported.
+    # Textual reads colours, keyboard protocol and animations when it is imported.
     from ..core.terminal import colour_system, ground
 
     wish = "truecolor" if arguments.color == "auto" and "RGB" in tmux_features(os.environ) else arguments.color
     colours = colour_system(os.environ, wish)
     os.environ["TEXTUAL_COLOR_SYSTEM"] = "standard" if colours == "16" else colours
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
-    # A frame that follows another waits 8 ms at most, not 16: the first key of a start is answered 10 ms sooner.
+    # A frame then waits for the one before it 8 ms at most, not 16: the first key is answered 10 ms sooner.
     os.environ.setdefault("TEXTUAL_FPS", "120")
     _import_textual()
     from ..ui.app import MpstuiApp
     from ..ui.terminal import Terminal
     from ..ui.theme import theme_for
 
-    # A thread that reads a long log gives way to keys and frames this often.
+    # This often, a thread that reads a long log gives way to keys and frames.
     sys.setswitchinterval(0.001)
     terminal = Terminal()
     theme, graphics = _settings(home)
@@ -220,7 +220,7 @@ def _made(
 
 
 def _hosts_to_show(home: Home) -> list[str]:
-    """This machine and those that the settings show with it; mistakes in the settings are left to the screen."""
+    """Return this machine and those that the settings show with it; the screen reports mistakes in the settings."""
     if not home.settings.exists():
         return []
     from ..core.settings import load_settings
@@ -232,14 +232,14 @@ def _hosts_to_show(home: Home) -> list[str]:
 
 
 def _settings(home: Home) -> tuple[str, str]:
-    """Theme and graphics from the settings; importing their parser takes 20 ms, and few users have any."""
+    """Return theme and graphics from the settings; importing the parser takes 20 ms, and few users have settings."""
     if not home.settings.exists():
         return "auto", "auto"
     from ..core.settings import load_settings
 
     try:
         screen = load_settings(home).screen
-    except UsageError:  # the screen shows the mistake; it must not keep the screen from opening
+    except UsageError:  # the screen shows the mistake, which must not keep it from opening
         return "auto", "auto"
     return screen.theme, screen.graphics
 
@@ -248,13 +248,13 @@ _NEVER_SHOWN = {
     "textual.command": "CommandListItem CommandPalette DiscoveryHit Hit Hits Provider SimpleProvider",
     "rich.table": "Table",
 }
-"""Modules that Textual imports, and what of them."""
+"""Modules that Textual imports, and the names it takes from them."""
 
 
 def _import_textual() -> None:
-    """Without TLS, as where Python was built without it: a screen opens no connection. 8 ms of processor time.
+    """Import Textual without TLS, as if Python were built without it: a screen opens no connection. Saves 8 ms of CPU.
 
-    And without what is never shown here: Textual's own palette, which brings ten more modules of widgets, takes 25 ms,
+    Also leave out what is never shown: Textual's own palette, which brings ten more modules of widgets, takes 25 ms,
     tables take 1.
     """
     sys.modules["ssl"] = None  # type: ignore[assignment]
@@ -272,7 +272,7 @@ def _import_textual() -> None:
 
 
 def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Services:
-    """The services behind the screen: those of this machine, or of the named ones."""
+    """Return the services behind the screen: this machine's, or those of the named machines."""
     from ..ui.services import Services
 
     if not set(hosts) - {"local"}:
@@ -290,7 +290,7 @@ def _services(home: Home, hosts: Sequence[str], watching: Path | None) -> Servic
 
 
 def tmux_features(environ: Mapping[str, str]) -> str:
-    """What tmux says of the terminal around it (``RGB`` is true colour); empty outside tmux."""
+    """Return the features of the terminal around tmux (``RGB`` is true colour); empty outside tmux."""
     if not environ.get("TMUX") or environ.get("COLORTERM"):
         return ""
     import subprocess
@@ -304,7 +304,7 @@ def tmux_features(environ: Mapping[str, str]) -> str:
 
 
 def announce_screen(home: Home) -> int | None:
-    """Hold the lock that shows alerts that a screen is open; without it, they are sent although somebody watches."""
+    """Hold the lock that tells alerts a screen is open; without it, they are sent although somebody is watching."""
     try:
         storage.make_private_folder(home.state)
         return liveness.share(home.screen_lock)
@@ -316,8 +316,8 @@ def announce_screen(home: Home) -> int | None:
 def early_paint(title: str, log: Path | None) -> Iterator[None]:
     """Draw the title and the end of the log before the screen is imported, which then draws over them.
 
-    Worth it: the log is readable after 0.4 s in place of 3.4 s on a busy machine (two cores at load 7).
-    If the import fails, the terminal is given back.
+    On a busy machine (two cores at load 7) the log is readable after 0.4 s instead of 3.4 s. If the import fails, the
+    terminal is restored.
     """
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown", ""):
         yield
@@ -332,7 +332,7 @@ def early_paint(title: str, log: Path | None) -> Iterator[None]:
 
 
 def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
-    """The title at the top, and the lines at the bottom, where log and footer will be."""
+    """Return the title at the top, and the lines at the bottom, where log and footer will be."""
     shown = [f"\x1b[1;1H\x1b[1m {_fitting(title, width - 1)}\x1b[0m"]
     top = max(2, height - len(lines))
     shown += [f"\x1b[{top + place};1H  {_fitting(line, width - 2)}" for place, line in enumerate(lines[: height - 2])]
@@ -340,7 +340,7 @@ def first_frame(title: str, lines: list[str], width: int, height: int) -> str:
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """The newest lines, each as it was last redrawn; none if the file cannot be read or is not text."""
+    """Return the newest lines, each as last redrawn; none if the file cannot be read or is not text."""
     try:
         with storage.open_file(log) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
@@ -354,7 +354,7 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def _fitting(text: str, width: int) -> str:
-    """As much of a line as is certain to fit, without control sequences."""
+    """Return as much of a line as is certain to fit, without control characters."""
     start = text[: max(0, width if text.isascii() else width // 2)]
     return start if start.isprintable() else "".join(c if c.isprintable() else " " for c in start)
 

@@ -36,10 +36,10 @@ FILTER_HELP = "those that match: words, lr>=0.01, val_loss<0.2, optimizer=adam, 
 
 
 def query_of(text: str | None) -> Query | None:
-    """The query of ``--filter``; None if it was not given.
+    """Return the query of ``--filter``; None if it was not given.
 
     Raises:
-        UsageError: a condition makes no sense.
+        UsageError: a condition is invalid.
     """
     if text is None:
         return None
@@ -53,13 +53,13 @@ def query_of(text: str | None) -> Query | None:
 
 
 def meant_run(home: Home, name: str, *, living: bool = False) -> RunDir:
-    """The run that ``name`` means; of several the newest, which is said on standard error.
+    """Return the run that ``name`` means; of several the newest, saying so on standard error.
 
     Args:
-        living: the newest of those that have not ended, if there is one.
+        living: prefer the newest that has not ended, if there is one.
 
     Raises:
-        UsageError: there is none, or several ids or names are like that.
+        UsageError: there is none, or the name is ambiguous.
     """
     from ..core.runs.find import find_runs
     from ..wire.liveness import is_held
@@ -74,10 +74,10 @@ def meant_run(home: Home, name: str, *, living: bool = False) -> RunDir:
 
 
 def keys_of(monitor: Monitor, home: Home, word: str) -> list[str]:
-    """The monitor's keys for what a word means: one run of ours, or with a slash the runs at a path.
+    """Return the monitor's keys for what a word means: one run of ours or, with a slash, the runs at a path.
 
     Raises:
-        UsageError: there is none, or several of ours are meant.
+        UsageError: there is none, or the word is ambiguous.
     """
     from ..core.runs.find import is_path
 
@@ -88,7 +88,7 @@ def keys_of_path(monitor: Monitor, word: str) -> list[str]:
     """Watch a path, and return the monitor's keys for its runs.
 
     Raises:
-        UsageError: there is nothing that can be read.
+        UsageError: there is nothing readable.
     """
     from ..core.formats.stores import find_runs, require_path
     from ..core.model.errors import UsageError
@@ -151,7 +151,7 @@ def add_repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, t
 
 
 def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
-    """Call ``look`` until it returns something, and return that; None when ``seconds`` have passed first."""
+    """Call ``look`` until it returns something, and return that; None if ``seconds`` pass first."""
     deadline = None if seconds is None else time.monotonic() + seconds
     while not (found := look()):
         left = POLL_SECONDS if deadline is None else deadline - time.monotonic()
@@ -162,10 +162,10 @@ def wait_for(look: Callable[[], T], seconds: float | None) -> T | None:
 
 
 def rest(seconds: float) -> None:
-    """Sleep between two looks at something that may not change for hours.
+    """Sleep between two polls of something that may not change for hours.
 
     Raises:
-        BrokenPipeError: the reader of our output has gone. While nothing is written, nothing else would show that.
+        BrokenPipeError: the reader of our output is gone, which nothing else would show while we write nothing.
     """
     output, happened = select.poll(), list[tuple[int, int]]()
     until = time.monotonic() + seconds
@@ -174,16 +174,16 @@ def rest(seconds: float) -> None:
         happened = output.poll(seconds * 1000)
     if any(what & (select.POLLERR | select.POLLHUP) for _, what in happened):
         raise BrokenPipeError
-    time.sleep(max(0.0, until - time.monotonic()))  # where the poll said something else, or nothing could be polled
+    time.sleep(max(0.0, until - time.monotonic()))  # if poll() returned for another reason, or could not be used
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """Print a JSON document; numbers that are not finite are null."""
+    """Print a JSON document; non-finite numbers are null."""
     print(json_text(value, indent))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """A JSON document, safe on any terminal."""
+    """Return a JSON document that is safe on any terminal."""
     every_character = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(plain(value), ensure_ascii=not every_character, allow_nan=False, indent=indent)
     # JSON leaves these characters alone, but they control terminals, and some count as line ends.
@@ -191,15 +191,15 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def say(text: str) -> None:
-    """Print one line for people, safe on any terminal whatever a run is called."""
+    """Print one line for people, safe on any terminal, whatever a run is called."""
     print(one_line(text))
 
 
 def say_lines(text: str, *, beside: bool = False) -> None:
-    """Print several lines, as safely.
+    """Print several lines, just as safely.
 
     Args:
-        beside: on standard error, apart from the result.
+        beside: print on standard error, apart from the result.
     """
     from ..core.formats.console import strip_controls
 
@@ -207,12 +207,12 @@ def say_lines(text: str, *, beside: bool = False) -> None:
 
 
 def say_over(text: str) -> None:
-    """Print a line on standard error, a terminal, in the place of the last one; empty text clears it."""
+    """Print a line on standard error, a terminal, in place of the last one; empty text clears it."""
     print(f"\r{one_line(text)[: shutil.get_terminal_size().columns - 1]}\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def give(text: str) -> None:
-    """Print text for a program to read, unchanged; on a terminal, as safely as the rest."""
+    """Print text for a program to read, unchanged; on a terminal, safely like the rest."""
     if sys.stdout.isatty():
         say_lines(text.removesuffix("\n"))
     else:
@@ -220,7 +220,7 @@ def give(text: str) -> None:
 
 
 def terminal_columns() -> int | None:
-    """Width of the terminal; None if the output is a file or a pipe."""
+    """Return the terminal's width; None if the output is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
@@ -230,13 +230,13 @@ def warn(text: str) -> None:
 
 
 def agreed(question: str) -> bool:
-    """Ask a question on standard error; anything but y or yes is a no."""
+    """Ask a question on standard error; anything but y or yes means no."""
     print(f"{one_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def one_line(text: str) -> str:
-    """Text that can neither leave its line nor control the terminal."""
+    """Return text that can neither leave its line nor control the terminal."""
     from ..core.formats.console import strip_controls
 
     return " ".join(strip_controls(text).split("\n"))

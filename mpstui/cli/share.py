@@ -1,4 +1,4 @@
-"""`mpstui report` and `mpstui export`: a page to send, its metrics for other programs, charts as pictures."""
+"""`mpstui report` and `mpstui export`: a page to send, metrics for other programs, charts as pictures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLLOW_SECONDS = 10.0
 FOLDERS = ("tensorboard", "wandb", "mlflow", "trackio")
 _PICTURES = ("svg", "png")
 HERE = (*FOLDERS, *_PICTURES)
-"""What is made on this machine of a run of any: folders of several files, and pictures."""
+"""Formats written on this machine even for another machine's run: folders of several files, and pictures."""
 _TO = ("csv", "parquet", *HERE)
 
 
@@ -102,7 +102,7 @@ each metric. What a restarted attempt measured again counts once. Examples:
     parser.add_argument("--metric", default="loss", help="which chart, for svg and png (default: loss)")
     parser.add_argument("--theme", choices=("light", "dark"), default="light", help="of a picture (default: light)")
     parser.set_defaults(several=False)
-    parser.add_argument("--undrawn", action="store_true", help=argparse.SUPPRESS)  # what another machine draws it from
+    parser.add_argument("--undrawn", action="store_true", help=argparse.SUPPRESS)  # data that another machine draws
 
 
 def run_export(args: argparse.Namespace) -> int:
@@ -120,13 +120,13 @@ def run_export(args: argparse.Namespace) -> int:
             _export(monitor.snapshot(watched), args)
         finally:
             if (reader := monitor.reader(watched)) is not None:
-                reader.rest()  # the next one may be as long
+                reader.rest()  # free it: the next one may be as long
 
     return 0 if write_each(keys, write) else 1
 
 
 class Lacks(OperationError):
-    """A run has nothing of what is asked for."""
+    """A run has none of what is asked for."""
 
     def __init__(self, sentence: str, hint: str, exit_code: int) -> None:
         super().__init__(sentence, hint)
@@ -134,10 +134,10 @@ class Lacks(OperationError):
 
 
 def write_each(runs: Sequence[T], write: Callable[[T], None]) -> bool:
-    """Whether all of them were written; of several, the others are written without one that lacks what is asked for.
+    """Write each run; of several, those that lack what is asked for are skipped. True if all were written.
 
     Raises:
-        Lacks: the only one does.
+        Lacks: the only run lacks it.
     """
     lacking = 0
     for one in runs:
@@ -152,7 +152,7 @@ def write_each(runs: Sequence[T], write: Callable[[T], None]) -> bool:
 
 
 def _exported(session: Session, words: Sequence[str]) -> list[str]:
-    """The keys of the runs that are meant, each once; a path that is itself a run means that one."""
+    """Return the keys of the runs that the words mean, each once; a path that is itself a run means that one."""
     from ..core.runs.stored_once import meant
 
     monitor = Monitor(session.home)
@@ -190,7 +190,7 @@ def _export(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
 
 
 def require_folder(args: argparse.Namespace, count: int) -> None:
-    """See to it that several files go to a folder, and that TensorBoard finds each run in one of its own.
+    """Make sure that several files go to a folder, and that TensorBoard finds each run in its own.
 
     Raises:
         UsageError: they cannot. OperationError: the folder cannot be made.
@@ -208,7 +208,7 @@ def require_folder(args: argparse.Namespace, count: int) -> None:
 
 
 def say_where(target: Path) -> None:
-    """Say what was written, unless that would be in it."""
+    """Say what was written, unless that would end up in the written output."""
     from ..core.sharing.export import is_standard_output
 
     if not is_standard_output(target):
@@ -216,7 +216,7 @@ def say_where(target: Path) -> None:
 
 
 def require_place(args: argparse.Namespace) -> None:
-    """Refuse to send to the standard output what is no single file, or one that is rewritten."""
+    """Refuse to write to standard output what is not a single file, or is rewritten."""
     if str(args.output) != "-":
         return
     if getattr(args, "to", None) in FOLDERS:
@@ -226,7 +226,7 @@ def require_place(args: argparse.Namespace) -> None:
 
 
 def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) -> Path:
-    """The file to write: what was chosen replaces what is there, a name of our own never does."""
+    """Return the file to write: a chosen one replaces what is there, a name of our own never does."""
     from ..core.sharing.export import unused_path
 
     if chosen is not None and not chosen.is_dir():
@@ -236,7 +236,7 @@ def _target(chosen: Path | None, snapshots: Sequence[RunSnapshot], ending: str) 
 
 
 def _event_file(chosen: Path | None, snapshot: RunSnapshot, *, several: bool) -> Path:
-    """TensorBoard takes each folder for a run, and a file for events by its name."""
+    """Return where to write events: TensorBoard takes each folder for a run, and knows event files by name."""
     from ..core.sharing.export import file_stem, run_stem
 
     folder = chosen or Path("tensorboard" if several else f"{file_stem(snapshot.name)}-tensorboard")
@@ -246,7 +246,7 @@ def _event_file(chosen: Path | None, snapshot: RunSnapshot, *, several: bool) ->
 
 
 def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
-    """The chart that is asked for, as a file.
+    """Return the requested chart as a file's content.
 
     Raises:
         Lacks: the run has no such metric.
@@ -261,7 +261,7 @@ def picture_of(snapshot: RunSnapshot, args: argparse.Namespace) -> bytes:
 
 
 def write_tracked(snapshot: RunSnapshot, args: argparse.Namespace) -> tuple[Path, Sequence[str]]:
-    """Write what a tracker keeps of a run, with all that is known of it; where it is, and metrics that were thinned."""
+    """Write a run in a tracker's format, with all that is known; returns its place, and which metrics were thinned."""
     from ..core.sharing import trackers
 
     run = trackers.tracked(snapshot)
@@ -276,7 +276,7 @@ def write_tracked(snapshot: RunSnapshot, args: argparse.Namespace) -> tuple[Path
 
 
 def told_run(data: bytes) -> RunSnapshot:
-    """A run of another machine, which is drawn or written here: there is no screen there, and nothing to draw with."""
+    """Decode another machine's run, to be drawn or written here: over there, there is nothing to draw with."""
     from ..core.hosts.codec import form_of
     from ..core.hosts.forms import EXACT
 

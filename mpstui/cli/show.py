@@ -23,7 +23,7 @@ from .session import RUN_OR_PATH_HELP, Session, one_run, print_json, respawn_mis
 _CHECKPOINTS = 3
 _LOOK_SECONDS = 1.5
 _LONGER_LOOK_SECONDS = 6.0
-"""At a program that counts slowly, but does: three counts make a speed."""
+"""For a program that counts, but slowly: a speed needs three counts."""
 _GHOST_SECONDS = 2.0
 _LABEL = 10
 _WIDTH = 100
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     name = one_run(monitor, home, args.run)
     snapshot, begun = monitor.snapshot(name), time.monotonic()
     first, end = snapshot.numbers, begun + _LOOK_SECONDS
-    # The speed of a program that only prints is known from what is added while somebody looks.
+    # The speed of a program that only prints is measured by what it adds while we watch.
     while args.json and _lacks_speed(snapshot) and time.monotonic() < end:
         time.sleep(_LOOK_SECONDS / 6)
         snapshot = monitor.snapshot(name)
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def ghost_of(home: Home, snapshot: RunSnapshot) -> dict[str, Any] | None:
-    """The best earlier run like a live one, as far as it is found in a moment."""
+    """Return the best earlier run like a live one, if it is found quickly."""
     if not snapshot.state.active or snapshot.profile is None:
         return None
     from ..core.runs.ghost import GhostFinder
@@ -103,7 +103,7 @@ def _facts(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, s
     numbers, device, asked = snapshot.numbers, snapshot.numbers.device, snapshot.device_asked
     doing = shown.FINISHING.word if shown.badge(snapshot) is shown.FINISHING else snapshot.health
     state = snapshot.end_word + (f", {doing}" if doing else "")
-    state = shown.badge(snapshot).word if snapshot.state is State.WATCHED else state  # the word that the list has
+    state = shown.badge(snapshot).word if snapshot.state is State.WATCHED else state  # the same word as in the list
     how = snapshot.reason or (snapshot.exit.sentence() if snapshot.exit else "")
     yield "state", f"{state}: {how}" if how else state
     used = f"{device.type or shown.UNKNOWN}" + (f" (asked for: {asked})" if asked and asked != device.type else "")
@@ -146,7 +146,7 @@ def _facts(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, s
 
 
 def _places(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What was started where, and where its records and its output are."""
+    """Yield what was started where, and where its records and output are."""
     yield "command", " ".join(snapshot.argv) or shown.UNKNOWN
     if told["cwd"] is not None:
         yield "folder", told["cwd"]
@@ -156,7 +156,7 @@ def _places(snapshot: RunSnapshot, told: dict[str, Any]) -> Iterator[tuple[str, 
 
 
 def _why(snapshot: RunSnapshot, findings: Sequence[dict[str, object]]) -> list[str]:
-    """The most probable cause and what helps, or the last exception; `mpstui diagnose` has the rest."""
+    """Return the most probable cause and its remedy, or the last exception; `mpstui diagnose` shows the rest."""
     asked_for = snapshot.was_cancelled or (snapshot.exit is not None and snapshot.exit.requested_by is not None)
     if not can_be_explained(snapshot) or snapshot.state not in EXPLAINED or (asked_for and not findings):
         return []
@@ -190,7 +190,7 @@ def _checkpoints(snapshot: RunSnapshot, now: float) -> Iterator[tuple[str, ...]]
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    """Columns under their titles, numbers at the right; nothing without rows."""
+    """Align columns under their titles, numbers to the right; nothing without rows."""
     lines = [heads, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [

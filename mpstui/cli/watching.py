@@ -1,4 +1,4 @@
-"""`mpstui ps --watch`: the list of runs, again whenever it changes."""
+"""`mpstui ps --watch`: the list of runs, printed again whenever it changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 RESPAWN_SECONDS = 5.0
 FIRST_SECONDS = 10.0
-"""How long the first list waits for the first answer of each machine."""
+"""How long the first list waits for each machine's first answer."""
 AGAIN_SECONDS = 5.0
-"""How long after its line has ended a machine is asked again."""
+"""How long after its line has ended a machine is contacted again."""
 
 
 def watch(args: argparse.Namespace, wanted: Query | None) -> int:
-    """Show the list until ctrl+c, or until whoever reads it is gone."""
+    """Show the list until ctrl+c, or until its reader is gone."""
     if not args.every >= 0.1:
         raise UsageError(f"--every {args.every:g} is too short", "a tenth of a second at least")
     source = _Hosts(args) if args.hosts else _Here(args, wanted)
@@ -87,12 +87,12 @@ class _Here:
         return self._wanted is None or self._wanted.matches(row.findable())
 
     def _is_there(self, one: RunSnapshot) -> bool:
-        """Whether it lies at a path that was named, and is not a run of this home."""
+        """True if the run is at a path that was named, not in this home."""
         return "/" in one.run
 
 
 class _Hosts:
-    """The runs of several machines: each reports its changes over a line, which is opened again when it ends."""
+    """The runs of several machines, each reporting changes over a line that is reopened when it ends."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._words = [*far_words(args), "--watch", "--every", f"{args.every:g}"]
@@ -107,7 +107,7 @@ class _Hosts:
             threading.Thread(target=self._listen, args=(host,), daemon=True).start()
 
     def look(self) -> tuple[list[Row], int, list[str]]:
-        with self._news:  # the first list has all machines
+        with self._news:  # the first list waits for all machines
             self._news.wait_for(lambda: len({*self._told, *self._lost}) == len(self._hosts), FIRST_SECONDS)
         lost, rows, notes = dict(self._lost), list[Row](), list[str]()
         for host, told in list(self._told.items()):
@@ -147,7 +147,7 @@ class _Hosts:
 
 
 class _Frame:
-    """Redraws the list in place on a terminal; a file, a pipe or a plain terminal gets one list below the other."""
+    """Redraws the list in place on a terminal; a file, a pipe or a dumb terminal gets one list after the other."""
 
     def __init__(self, *, in_place: bool) -> None:
         self._in_place = in_place and sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
@@ -159,7 +159,7 @@ class _Frame:
 
     @property
     def is_outgrown(self) -> bool:
-        """Whether the window has changed its size since."""
+        """True if the window's size has changed since."""
         return self._now() != self._size
 
     def show(self, lines: Sequence[str]) -> None:
@@ -169,12 +169,12 @@ class _Frame:
                 say(line)
             self._begun = True
             return
-        # A window of another size has wrapped the lines in unknown places, so it is cleared.
+        # A resized window has wrapped the lines at unknown places, so it is cleared.
         back = "\x1b[2J\x1b[H" if size != self._size else f"\x1b[{self._height}F" if self._height else ""
         shown = list(lines)
         if len(shown) >= size.lines > 2:
             shown = [*shown[: size.lines - 2], f"and {len(shown) - size.lines + 2} more lines"]
-        # Wrapping is turned off, so that each line takes one row.
+        # Wrapping is turned off so that each line takes one row.
         text = "".join(f"{one_line(line)}\x1b[K\r\n" for line in shown)
         sys.stdout.write(f"\x1b[?7l{back}{text}\x1b[J\x1b[?7h")
         self._size, self._height = size, len(shown)

@@ -1,5 +1,5 @@
-"""Callbacks and loggers for training frameworks: one file each, which imports its framework and ``report`` alone.
+"""Callbacks and loggers for training frameworks: one file each, which imports only its framework and ``report``.
 
-They carry what only the framework knows (totals, epochs, the best metric, checkpoints, samples a second), and carry out
-what is asked of a run: save, evaluate, clear the cache, stop. Without a run that mpstui started they do nothing.
+They report what only the framework knows (totals, epochs, the best metric, checkpoints, samples per second), and carry
+out a run's requests: save, evaluate, clear the cache, stop. Outside a run that mpstui started they do nothing.
 """

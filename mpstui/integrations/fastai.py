@@ -25,28 +25,28 @@ _NO_METRICS = frozenset(("epoch", "time", "train_loss"))
 
 @harmless
 class MpstuiCallback(Callback):
-    """Reports a training of Learner, and saves, evaluates, clears the cache or stops when somebody asks the run to.
+    """Reports a Learner's training, and saves, evaluates, clears the cache or stops on request.
 
-    Whatever ``learn.save`` writes is a checkpoint: of SaveModelCallback, of the program, or of this on request.
+    Whatever ``learn.save`` writes is a checkpoint, be it by SaveModelCallback, by the program, or by us on request.
     """
 
-    order = 61  # behind Recorder, whose numbers these are
+    order = 61  # after Recorder, whose numbers these are
 
     def __init__(self, save_as: str = "asked") -> None:
-        """``save_as``: the name that ``learn.load`` takes."""
+        """``save_as``: the name to save under, for ``learn.load``."""
         super().__init__()
         self._save_as = save_as
         self._count = self._fitted = self._began_at = 0
         self._trains = False
-        """An epoch of this training was trained, not passed over."""
+        """An epoch of this training was trained, not skipped."""
         self._planned = 0
-        """Epochs of a whole ``fine_tune``; 0: the newest training is none of one."""
+        """Epochs of a whole ``fine_tune``; 0 if the newest training is not part of one."""
         self._fits: list[int] = []
-        """Epochs of each training of it, to the newest."""
+        """Epochs of each of its trainings, up to the newest."""
         self._began = 0.0
 
     def plans(self, epochs: int) -> None:
-        """Say of how many epochs the trainings that follow are, together."""
+        """Set how many epochs the next trainings have together."""
         self._planned, self._fits = epochs, []
 
     def before_fit(self) -> None:
@@ -122,17 +122,17 @@ class MpstuiCallback(Callback):
     def _saved(self, path: Any, *args: Any, **kwargs: Any) -> None:
         if path is not None and self._trains:
             report.checkpoint(path, step=self._count)
-        elif path is not None:  # of an epoch that is passed over, behind which SaveModelCallback saves all the same
+        elif path is not None:  # the epoch was skipped, and SaveModelCallback saves after it all the same
             report.has_saved(os.path.abspath(path), is_told=True)
 
 
 def _evaluated(learner: Any) -> dict[str, Any]:
-    """What the validation in turn would measure now; ``learner.validate`` would have all callbacks hear of it."""
+    """Return what the regular validation would measure now; ``learner.validate`` would run all callbacks' hooks."""
     stand_in = copy.copy(learner)
     stand_in.training, stand_in.dl = False, learner.dls.valid
     stand_in.cbs = [copy.copy(one) for one in learner.cbs.sorted("order") if one.run and one.run_valid]
     for one in stand_in.cbs:
-        one.learn = stand_in  # what they make of batches and predictions lands there
+        one.learn = stand_in  # so that they change the stand-in's batches and predictions
     prefix = "valid_" if getattr(getattr(learner, "recorder", None), "train_metrics", False) else ""
     metrics = copy.deepcopy(list(learner.metrics), {id(learner): stand_in})
     measured = {"valid_loss": AvgLoss(), **{prefix + one.name: one for one in metrics}}
@@ -152,7 +152,7 @@ def _evaluated(learner: Any) -> dict[str, Any]:
 
 
 def _pass_through(stand_in: Any, place: int, batch: Any) -> None:
-    """Predictions and the loss of a batch."""
+    """Compute predictions and loss of a batch."""
     stand_in.iter = place
     stand_in._split(stand_in._set_device(batch))
     _tell(stand_in, "before_batch")
@@ -169,7 +169,7 @@ def _tell(stand_in: Any, event: str) -> None:
 
 @contextmanager
 def _as_before(model: Any) -> Iterator[None]:
-    """Behind it each module has its mode again, and its memory: a recurrent one keeps its state as an attribute."""
+    """Restore each module's mode and state afterwards: a recurrent one keeps its hidden state as an attribute."""
     modules = list(model.modules())
     kept = [{name: value for name, value in vars(one).items() if not name.startswith("_")} for one in modules]
     buffers = [(one, one.clone()) for one in model.buffers()]
@@ -187,7 +187,7 @@ def _as_before(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _not_begun(loader: Any) -> Iterator[None]:
-    """Behind it a loader of fastai's draws what it would have drawn: it has a generator of its own."""
+    """Restore a fastai loader's own random generator afterwards, so that it draws what it would have drawn."""
     before = getattr(loader, "rng", None)
     state = before.getstate() if before is not None else None
     try:
@@ -199,7 +199,7 @@ def _not_begun(loader: Any) -> Iterator[None]:
 
 
 def _planned(fine_tune: Any) -> Any:
-    """The same, which says first of how many epochs its two trainings are: frozen, and as a whole."""
+    """Wrap ``fine_tune`` to tell the callback first how many epochs its two trainings, frozen and full, have in all."""
 
     @functools.wraps(fine_tune)
     def planned(learner: Any, epochs: int, *args: Any, **kwargs: Any) -> Any:

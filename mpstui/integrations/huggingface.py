@@ -1,6 +1,6 @@
 """Transformers: ``Trainer(..., callbacks=[MpstuiCallback()])``, or ``report_to="mpstui"`` once this is imported.
 
-Tried with transformers 5.23 and 4.48. TRL, PEFT and what else builds on Trainer take it too.
+Tried with transformers 5.23 and 4.48. It also works with TRL, PEFT and whatever else builds on Trainer.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _OF_THE_WHOLE = ("_runtime", "_per_second", "_preparation_time")
 
 @harmless
 class MpstuiCallback(TrainerCallback):
-    """Reports a training of Trainer, and saves, evaluates, clears the cache or stops when somebody asks the run to."""
+    """Reports a Trainer's training, and saves, evaluates, clears the cache or stops on request."""
 
     def __init__(self) -> None:
         self._batch, self._began, self._began_step = 0, 0.0, 0
         self._is_begun = False
-        """No step of the epoch is done yet."""
+        """The epoch has begun, and none of its steps is done yet."""
         self._trains = self._evaluates = False
         self._best: float | None = None
 
@@ -99,7 +99,7 @@ class MpstuiCallback(TrainerCallback):
         report.phase("saving", expect_seconds=SAVING_SECONDS)
 
     def _go_on(self, state: Any, *, saves: bool = False) -> None:
-        """Behind an evaluation or a checkpoint."""
+        """Continue after an evaluation or a checkpoint."""
         self._evaluates = False
         self._began, self._began_step = time.monotonic(), state.global_step
         if saves or not self._trains:
@@ -108,13 +108,13 @@ class MpstuiCallback(TrainerCallback):
             report.phase("training")
 
     def _tell_best(self, state: Any) -> None:
-        """The best metric, which Trainer knows only some time behind the evaluation."""
+        """Report the best metric, which Trainer knows only some time after the evaluation."""
         if state.best_metric is not None and state.best_metric != self._best:
             self._best = state.best_metric
             report(best_metric=self._best)
 
     def _announce(self, control: Any) -> None:
-        """Say what it will be silent for; the flow of Trainer's own, which is asked first, has decided it."""
+        """Report the silent phase that comes next, which Trainer's own flow callback, called before us, has decided."""
         if control.should_evaluate:
             report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
         elif control.should_save:
@@ -125,7 +125,7 @@ class MpstuiCallback(TrainerCallback):
         return {"samples_per_second": self._batch * steps / seconds} if self._batch and seconds > 1 and steps else {}
 
     def _place(self, state: Any) -> dict[str, int]:
-        """The epoch being trained, from 1, how far it is, and the totals."""
+        """Return the epoch being trained, from 1, the step within it, and the totals."""
         told = {"steps": state.max_steps, "epochs": state.num_train_epochs}
         known = {name: value for name, value in told.items() if isinstance(value, int) and 0 < value < 1 << 40}
         if state.epoch is not None:

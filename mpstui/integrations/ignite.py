@@ -13,13 +13,13 @@ from .requests import clear_cache_if_asked, harmless, number
 
 
 def attach(trainer: Any, *, evaluator: Any = None, optimizer: Any = None, checkpoint: Any = None) -> None:
-    """Report a training, and save, evaluate, clear the cache or stop when somebody asks the run to.
+    """Report a training, and save, evaluate, clear the cache or stop on request.
 
     Args:
         trainer: its output is the loss, or a mapping with ``loss`` in it.
-        evaluator: its metrics are reported as ``val_...``, and as ``train_...`` where it is run on the training's data;
-            once it has run it is run on request, on the same data.
-        optimizer: tells the learning rate.
+        evaluator: its metrics are reported as ``val_...``, or as ``train_...`` if it runs on the training data. Once it
+            has run on other data, it also runs on request, on those.
+        optimizer: provides the learning rate.
         checkpoint: a ``Checkpoint`` handler, which is called on request.
     """
     handlers = _Handlers(evaluator, optimizer, checkpoint)
@@ -55,7 +55,7 @@ class _Handlers:
     def epoch_started(self, engine: Any) -> None:
         state, of_epoch = engine.state, engine.state.epoch_length or -1
         planned = (state.epoch - 1) * of_epoch
-        # A resumed one may begin within its epoch; where `terminate_epoch` cuts epochs short, no length is known.
+        # A resumed training may begin within an epoch; if `terminate_epoch` cuts epochs short, their length is unknown.
         is_planned = planned <= state.iteration <= planned + of_epoch
         self._epoch_began = planned if is_planned else state.iteration
         by_epochs = state.max_epochs * of_epoch if state.max_epochs and is_planned else -1
@@ -100,7 +100,7 @@ class _Handlers:
             report.takes("evaluate")
 
     def _tell_of_checkpoint(self, step: int) -> None:
-        """If one was saved since the last look."""
+        """Report the newest checkpoint if it is new."""
         last = getattr(self._checkpoint, "last_checkpoint", None)
         if last is not None and str(last) != self._saved:
             self._saved = str(last)

@@ -17,7 +17,7 @@ from .phases import EVALUATION_SECONDS, SAVING_SECONDS, leave_saves, tell_of_sav
 from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_asked, harmless, number
 
 _LARGEST_STATE = 1 << 20
-"""More numbers than that are weights that are frozen: no evaluation changes them."""
+"""A larger variable is a frozen weight, which no evaluation changes."""
 _NO_DATA = (
     "Keras has not said yet what it validates on: ask again after one, or give MpstuiCallback validation_data too"
 )
@@ -26,20 +26,20 @@ _READ_ONCE = "it validates on a generator, which is read once: give MpstuiCallba
 
 @harmless
 class MpstuiCallback(keras.callbacks.Callback):
-    """Reports a training, and saves, evaluates, clears the cache or stops when somebody asks the run to.
+    """Reports a training, and saves, evaluates, clears the cache or stops on request.
 
-    Whatever saves the model during the training is reported as a checkpoint: ModelCheckpoint, or this on request.
+    Whatever saves the model during the training is reported as a checkpoint: ModelCheckpoint, or we on request.
     """
 
     def __init__(
         self, save_to: str = "asked.keras", *, validation_data: Any = None, validation_steps: int | None = None
     ) -> None:
-        """What is needed for requests.
+        """Set what requests need.
 
         Args:
-            save_to: where the model is saved; ``keras.models.load_model`` reads it.
-            validation_data: as ``fit`` takes it; without it that of ``fit``, once it has validated.
-            validation_steps: of these data.
+            save_to: where to save the model, for ``keras.models.load_model``.
+            validation_data: as for ``fit``; by default that of ``fit``, once it has validated.
+            validation_steps: as for ``fit``.
         """
         super().__init__()
         self._data, self._data_steps = validation_data, validation_steps
@@ -47,7 +47,7 @@ class MpstuiCallback(keras.callbacks.Callback):
         self._steps: int | None = None
         self._trains = False
         self._samples = 0
-        """Since it began to train, or went on behind an evaluation."""
+        """Samples since training began, or continued after an evaluation."""
         self._began = 0.0
 
     def on_train_begin(self, logs: Any = None) -> None:
@@ -114,7 +114,7 @@ class MpstuiCallback(keras.callbacks.Callback):
             report.takes("evaluate")
 
     def _evaluated(self) -> dict[str, Any]:
-        """What ``evaluate`` finds, which resets its metrics and ends the mode of training."""
+        """Return what ``evaluate`` measures, restoring what it changes: metrics, and the layers' training mode."""
         ends = keras.callbacks.LambdaCallback(on_test_batch_end=break_off_if_stopped)
         how: dict[str, Any] = {"verbose": 0, "return_dict": True, "callbacks": [ends]}
         data = self._data if self._data is not None else self.model._eval_epoch_iterator.data_adapter
@@ -127,7 +127,7 @@ class MpstuiCallback(keras.callbacks.Callback):
         return {f"val_{name}": value for name, value in found.items()}
 
     def _count_samples(self) -> None:
-        """On torch Keras hands each batch to a function of the model; no callback learns how large it is."""
+        """Count samples (torch backend) by wrapping the model's train function: no callback sees the batch size."""
         run = getattr(self.model, "train_function", None)
         if keras.backend.backend() != "torch" or run is None or hasattr(run, "counted"):
             return
@@ -151,7 +151,7 @@ class MpstuiCallback(keras.callbacks.Callback):
 
 @contextmanager
 def _as_before(model: Any) -> Iterator[None]:
-    """Behind it metrics stand where they stood within the epoch, seeds too, and each layer has the mode it had."""
+    """Restore metrics, seeds and each layer's training mode afterwards."""
     states = [*model.metrics_variables, *model.non_trainable_variables]
     states += [one.state for one in [get_global_attribute("global_seed_generator")] if one is not None]
     small = [one for one in states if math.prod(one.shape) <= _LARGEST_STATE]
@@ -168,7 +168,7 @@ def _as_before(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _unheard(data: Any) -> Iterator[None]:
-    """A PyDataset, which may shuffle itself behind each epoch, hears of none meanwhile."""
+    """Keep epoch hooks from a PyDataset meanwhile: it may shuffle itself after each epoch."""
     is_told = isinstance(data, keras.utils.PyDataset)
     names = [name for name in ("on_epoch_begin", "on_epoch_end") if is_told and name not in vars(data)]
     for name in names:
@@ -181,7 +181,7 @@ def _unheard(data: Any) -> Iterator[None]:
 
 
 def _samples_in(batch: Any) -> int:
-    """How long the first array of a batch is; 0 where that cannot be told."""
+    """Return the length of the first array in a batch; 0 if unknown."""
     while isinstance(batch, (dict, list, tuple)) and batch:
         batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
     shape = getattr(batch, "shape", None)

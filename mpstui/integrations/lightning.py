@@ -1,7 +1,7 @@
 """Lightning: ``Trainer(callbacks=[MpstuiCallback()])``, with or without ``logger=MpstuiLogger()``.
 
-Tried with lightning 2.6, also as pytorch_lightning: a program that has imported that one, or has no other, gets
-callbacks of its kind. The callback reports all that the module logs; the logger is for who wants a logger.
+Tried with lightning 2.6, also as pytorch_lightning: a program that has imported that one, or has no other, gets its
+kind of callback. The callback reports everything the module logs; the logger is for those who prefer one.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NO_METRICS = frozenset(("epoch", "step"))
 
 
 class MpstuiLogger(Logger):
-    """Reports what the module logs, its settings and the checkpoints; a callback beside it reports for both."""
+    """Reports what the module logs and its settings; if there is also a callback, that reports what is logged."""
 
     is_told = False
-    """By :class:`MpstuiCallback`, which knows more."""
+    """True if :class:`MpstuiCallback`, which knows more, reports instead."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class MpstuiLogger(Logger):
 
     @property
     def version(self) -> str:
-        """The run: ModelCheckpoint puts its folder below this, and each run has one of its own."""
+        """The run's id: ModelCheckpoint puts its folder below this, so each run has its own."""
         return os.path.basename(os.environ.get("MPSTUI_RUN_DIR", "")) or "none"
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
@@ -57,20 +57,20 @@ class MpstuiLogger(Logger):
 
 @harmless
 class MpstuiCallback(Callback):
-    """Reports a training, and saves, evaluates, clears the cache or stops when somebody asks the run to.
+    """Reports a training, and saves, evaluates, clears the cache or stops on request.
 
-    Saved is what ``Trainer.save_checkpoint`` writes, on request beside the checkpoints of ModelCheckpoint.
+    It saves with ``Trainer.save_checkpoint``, beside the checkpoints of ModelCheckpoint.
     """
 
     def __init__(self) -> None:
         self._step = -1
         self._began = 0.0
         self._batches = 0
-        """Since it began: of steps a batch may make several, or a part of one."""
+        """Batches since training began or continued; one may make several optimizer steps, or a part of one."""
         self._steps = LightningSteps()
         self._batch = 0
         self._has_loss = self._breaks_off = False
-        """The newest stop came within an epoch."""
+        """``_breaks_off``: the newest stop came within an epoch."""
         self._best: float | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -80,7 +80,7 @@ class MpstuiCallback(Callback):
         tell_of_saves(trainer, "save_checkpoint", partial(self._saved, trainer))
         self._tell_of_metrics(trainer)
         if report.is_on and type(signal.getsignal(signal.SIGTERM)).__module__.startswith(NAMES):
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # its own raises an error; it is restored behind the fit
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # Lightning's handler raises; it is restored after the fit
         report.takes("save", "clear_cache", "stop")
         if trainer.enable_validation:
             report.takes("evaluate")
@@ -95,7 +95,7 @@ class MpstuiCallback(Callback):
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._batches += 1
         if trainer.global_step == self._step:
-            return  # gradients are accumulated
+            return  # gradients are being accumulated
         self._step = trainer.global_step
         report(**self._place(trainer), **self._numbers(trainer, outputs), **self._speed())
         clear_cache_if_asked()
@@ -133,7 +133,7 @@ class MpstuiCallback(Callback):
         report.phase("training")
 
     def _numbers(self, trainer: Any, outputs: Any) -> dict[str, Any]:
-        """The loss and the learning rate, of each step: the module may log them now and then."""
+        """Return the loss and learning rate of every step: the module may log them only now and then."""
         found = {}
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
         if loss is not None:
@@ -143,7 +143,7 @@ class MpstuiCallback(Callback):
         return found
 
     def _tell_of_metrics(self, trainer: Any) -> None:
-        """Report what the module logs, with a logger and without one, as Lightning hands it on."""
+        """Report what the module logs, with or without a logger, by wrapping Lightning's ``log_metrics``."""
         connector = trainer._logger_connector
         log: Callable[..., Any] = connector.log_metrics
         for logger in trainer.loggers:
@@ -153,9 +153,9 @@ class MpstuiCallback(Callback):
             return
 
         def logged(metrics: Any, step: int | None = None) -> Any:
-            if step is None:  # else the count is that of an evaluation
+            if step is None:  # otherwise it is an evaluation's count
                 named = {name: value for name, value in metrics.items() if name not in _NO_METRICS}
-                if connector._first_loop_iter is not None and self._has_loss:  # the loss of this step was told
+                if connector._first_loop_iter is not None and self._has_loss:  # this step's loss was reported
                     named = {name: value for name, value in named.items() if name not in _LOSSES}
                 elif not self._has_loss:
                     named = _named(named)
@@ -180,11 +180,11 @@ class MpstuiCallback(Callback):
     def _saved(self, trainer: Any, result: Any, filepath: Any, *args: Any, **kwargs: Any) -> None:
         if not trainer.is_global_zero or "://" in str(filepath):
             return
-        if self._breaks_off:  # ModelCheckpoint's at the end counts the epoch that was broken off as done
+        if self._breaks_off:  # ModelCheckpoint's last one counts the interrupted epoch as done
             report.has_saved(os.path.abspath(filepath), is_told=True)
             return
         keeper = trainer.checkpoint_callback
-        judged = getattr(keeper, "monitor", None) is not None  # else it calls the newest its best
+        judged = getattr(keeper, "monitor", None) is not None  # without a metric it calls the newest the best
         best = judged and keeper.best_model_path == str(filepath)
         report.checkpoint(filepath, step=trainer.global_step, best=best)
         score = number(getattr(keeper, "best_model_score", None))
@@ -194,7 +194,7 @@ class MpstuiCallback(Callback):
 
 
 def _named(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Metrics as they are reported: the loss of a step, whatever it is called, is ``loss``."""
+    """Return metrics as they are reported: a step's loss, whatever its name, is ``loss``."""
     of_step = next((name for name in _LOSSES if name in metrics), None)
     known = {name: value for name, value in metrics.items() if name not in _NO_METRICS}
     return {"loss" if name == of_step else name: value for name, value in known.items()}
@@ -211,7 +211,7 @@ def _own_path(trainer: Any) -> str:
 
 
 def _validate_once(trainer: Any) -> None:
-    """Let the loop validate behind this batch: it asks its own rule, which says yes once."""
+    """Have the loop validate after this batch, by making its own check say yes once."""
     loop = trainer.fit_loop.epoch_loop
 
     def asked(*args: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What a training is silent for, and what writes its checkpoints, in whatever framework."""
+"""Silent phases of a training, and the methods that write its checkpoints, for all frameworks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ EVALUATION_SECONDS, SAVING_SECONDS = 3600.0, 600.0
 
 
 def tell_of_saves(owner: Any, name: str, tell: Callable[..., None]) -> None:
-    """Have the method of an object that writes its checkpoints say so, whoever calls it; a second time does nothing.
+    """Wrap an object's checkpoint-writing method so that every call is reported; a second time does nothing.
 
     Args:
-        owner: a model, a trainer, a learner; :func:`leave_saves` makes it as it was.
-        name: of the method.
-        tell: takes what the method has returned, and then its arguments.
+        owner: a model, a trainer, a learner; :func:`leave_saves` undoes this.
+        name: the method's name.
+        tell: called with what the method returned, and then its arguments.
     """
     save = getattr(owner, name)
     if hasattr(save, "tells"):
@@ -35,5 +35,5 @@ def tell_of_saves(owner: Any, name: str, tell: Callable[..., None]) -> None:
 
 
 def leave_saves(owner: Any, name: str) -> None:
-    """Take the telling method away again: an object that is pickled or exported is as it was."""
+    """Remove the wrapper again, so that an object that is pickled or exported is as it was."""
     vars(owner).pop(name, None)

@@ -1,4 +1,4 @@
-"""What a callback is asked to do, looked for between two steps."""
+"""Requests that a callback carries out, checked for between two steps."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ C = TypeVar("C", bound=type)
 
 
 def harmless(kind: C) -> C:
-    """Have nothing come out of the hooks of a class: a surprise ends what it reports, and an event says so.
+    """Keep exceptions inside the hooks of a class: an unexpected one turns its hooks off, and an event says so.
 
-    What a framework raises to end a training is its own and goes on. Hooks that are off return None, or what the class
-    has as ``goes_on``.
+    Exceptions that a framework raises to end a training are passed on. Hooks that are off return None, or the class's
+    ``goes_on``.
     """
     bases = {base.__module__.partition(".")[0] for base in kind.__mro__[1:]} - {"builtins"}
     frameworks = {kind.__module__.rpartition(".")[2], *bases}
@@ -39,7 +39,7 @@ def _guarded(method: Callable[..., Any], frameworks: Collection[str]) -> Callabl
             return method(self, *args, **kwargs)
         except Exception as error:
             if type(error).__module__.partition(".")[0] in frameworks or type(error).__name__.startswith("Cancel"):
-                raise  # fastai makes its own again, in a module of another name
+                raise  # by name, since fastai creates its own in a module of another name
             self._mpstui_off = True
             report.leaves(forgets=True)
             report.text(f"the callback is off, the training goes on ({type(error).__name__}: {error})")
@@ -49,7 +49,7 @@ def _guarded(method: Callable[..., Any], frameworks: Collection[str]) -> Callabl
 
 
 def clear_cache_if_asked() -> None:
-    """Give the memory back that torch holds on its device and no tensor uses, and say how much that was."""
+    """Free the device memory that torch holds but no tensor uses, if asked to, and answer how much that was."""
     if not report.requested("clear_cache"):
         return
     backend = _backend()
@@ -65,13 +65,13 @@ def clear_cache_if_asked() -> None:
 
 
 class BrokenOff(Exception):
-    """An evaluation ends early: the run is to stop."""
+    """Ends an evaluation early, since the run is to stop."""
 
 
 def evaluate_if_asked(evaluate: Callable[[], Mapping[str, Any]], step: int) -> bool:
-    """Report what an evaluation out of turn finds, when somebody asks for one; False: nobody did.
+    """Evaluate out of turn and report the result, if somebody asked for it; False if nobody did.
 
-    The training knows nothing of it, not even that it failed: an event says so.
+    The training does not notice it. If it fails, only an event says so.
     """
     if not report.requested("evaluate"):
         return False
@@ -86,14 +86,14 @@ def evaluate_if_asked(evaluate: Callable[[], Mapping[str, Any]], step: int) -> b
 
 
 def break_off_if_stopped(*_: object, **__: object) -> None:
-    """Between two steps of an evaluation."""
+    """Raise :class:`BrokenOff`, between two steps of an evaluation, if a stop was requested."""
     if report.requested("stop"):
         raise BrokenOff
 
 
 @contextlib.contextmanager
 def _same_randomness() -> Iterator[None]:
-    """Whatever is drawn in between, behind it the generators stand where they stood."""
+    """Restore the random generators afterwards, whatever is drawn in between."""
     numpy, torch, backend = sys.modules.get("numpy"), sys.modules.get("torch"), _backend()
     every = "_all" if hasattr(backend, "get_rng_state_all") else ""
     drawn, of_numpy = random.getstate(), numpy.random.get_state() if numpy is not None else None
@@ -129,7 +129,7 @@ def _held(backend: Any) -> int | None:
 
 
 def number(value: Any) -> float | None:
-    """A number or a tensor of one; None for anything else."""
+    """Convert a number, or a tensor of one, to float; None for anything else."""
     try:
         return None if value is None or isinstance(value, (str, bool)) else float(value)
     except (TypeError, ValueError, RuntimeError):

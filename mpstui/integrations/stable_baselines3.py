@@ -29,19 +29,19 @@ _NO_METRICS = frozenset(("time/iterations", "time/time_elapsed", "time/total_tim
 class MpstuiCallback(BaseCallback):
     """Reports timesteps as steps and what the algorithm logs; saves, evaluates, clears the cache or stops on request.
 
-    It evaluates in an environment that it is given, or in a copy of that of an ``EvalCallback`` beside it.
+    It evaluates in ``eval_env``, or in a copy of the environment of an ``EvalCallback`` beside it.
     """
 
     goes_on = True
-    """What its hooks return where they are off: for anything else learning stops."""
+    """What its hooks return when they are off: anything else would end the training."""
 
     def __init__(self, save_to: str = "asked.zip", *, eval_env: Any = None, n_eval_episodes: int = 10) -> None:
-        """What is needed for requests.
+        """Set what requests need.
 
         Args:
-            save_to: where the model is saved; ``load`` of its class reads it.
-            eval_env: what it evaluates in, and nothing else does.
-            n_eval_episodes: of an evaluation in it.
+            save_to: where to save the model, for its class's ``load``.
+            eval_env: the environment to evaluate in, which nothing else uses.
+            n_eval_episodes: episodes per evaluation in it.
         """
         super().__init__()
         self._save_to = os.path.abspath(save_to)
@@ -59,7 +59,7 @@ class MpstuiCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         step, steps = self.model.num_timesteps, self.model._total_timesteps
-        report(step=step, steps=max(step, steps))  # the last rollout goes beyond it
+        report(step=step, steps=max(step, steps))  # the last rollout may go beyond the total
         clear_cache_if_asked()
         evaluate_if_asked(self._evaluated, step)
         stops = report.requested("stop")
@@ -70,7 +70,7 @@ class MpstuiCallback(BaseCallback):
         return not stops
 
     def _find_environment(self) -> None:
-        """Look for something to evaluate in; what is trained in is nothing."""
+        """Find an environment to evaluate in; the training's own is refused."""
         one = next(_evaluating(self.locals.get("callback")), None)
         if self._given is not None:
             self._eval_env = self.model._wrap_env(self._given, verbose=0)
@@ -86,7 +86,7 @@ class MpstuiCallback(BaseCallback):
     def _evaluated(self) -> dict[str, Any]:
         env, predictor, policy = self._eval_env, self.model, self.model.policy
         if self._given is None:
-            with suppress(Exception):  # one in other processes, or with a window, is used as it is
+            with suppress(Exception):  # one that runs in other processes, or has a window, is used as it is
                 env = _copied(env)
         trained_by = self.model.get_vec_normalize_env()
         if trained_by is not None and unwrap_vec_normalize(env) is not None:
@@ -104,7 +104,7 @@ class MpstuiCallback(BaseCallback):
 
 
 class _Normalizing:
-    """The model, as it is asked for environments that do not normalize as those do that it is trained in."""
+    """The model for environments that do not normalize observations, while those it is trained in do."""
 
     def __init__(self, model: Any, trained_by: VecNormalize) -> None:
         self._model, self._trained_by = model, trained_by
@@ -114,7 +114,7 @@ class _Normalizing:
 
 
 def _evaluating(callback: Any) -> Iterator[EvalCallback]:
-    """The EvalCallbacks among callbacks."""
+    """Yield the EvalCallbacks among nested callbacks."""
     if isinstance(callback, EvalCallback):
         yield callback
     elif isinstance(callback, (CallbackList, EventCallback)):
@@ -123,18 +123,18 @@ def _evaluating(callback: Any) -> Iterator[EvalCallback]:
 
 
 def _simulators(env: Any) -> set[int]:
-    """What is behind all wrappers, in this process."""
+    """Return the ids of the environments behind all wrappers, in this process."""
     behind = env.unwrapped
     return {id(behind), *(id(one.unwrapped) for one in getattr(behind, "envs", ()))}
 
 
 def _copied(env: Any) -> Any:
-    """The same environments a second time, so that the next evaluation in turn finds them as they were."""
+    """Copy the environments, so that the next regular evaluation finds them as they were."""
     if not isinstance(env, VecEnvWrapper):
         return copy.deepcopy(env)
     inner, known = _copied(env.venv), env.class_attributes
     twin = copy.deepcopy(env, {id(env.venv): inner, id(known): known})
-    if isinstance(twin, VecNormalize):  # which is copied without what it wraps
+    if isinstance(twin, VecNormalize):  # deepcopy leaves out what it wraps
         twin.set_venv(inner)
     return twin
 
@@ -149,4 +149,4 @@ class _Writer(KVWriter):
         report(known, loss=loss, lr=lr, step=step)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there is no file to close."""

@@ -16,10 +16,10 @@ from .requests import break_off_if_stopped, clear_cache_if_asked, evaluate_if_as
 
 
 def attach(model: Any) -> None:
-    """Report the trainings of a YOLO model, and save, evaluate, clear the cache or stop when somebody asks the run to.
+    """Report the trainings of a YOLO model, and save, evaluate, clear the cache or stop on request.
 
-    It saves at the end of an epoch. Stopped, it validates and leaves ``weights/asked.pt``, from which
-    ``YOLO(path).train(resume=True)`` begins the epoch again that was broken off.
+    It saves at the end of an epoch. When stopped, it validates and leaves ``weights/asked.pt``, from which
+    ``YOLO(path).train(resume=True)`` begins the interrupted epoch again.
     """
     callbacks = _Callbacks()
     for event in ("on_train_start", "on_train_batch_end", "on_train_epoch_end", "on_model_save", "on_fit_epoch_end"):
@@ -53,7 +53,7 @@ class _Callbacks:
         report(step=self._step, epoch_step=self._step - trainer.epoch * self._batches, loss=loss, **speed)
         clear_cache_if_asked()
         evaluate_if_asked(lambda: _validated(trainer), self._step)
-        report.requested("save")  # it is saved at the end of the epoch
+        report.requested("save")  # it saves at the end of the epoch anyway
         if report.requested("stop"):
             trainer.stop = self._stopped = True
 
@@ -64,22 +64,22 @@ class _Callbacks:
         report.phase("evaluating", expect_seconds=EVALUATION_SECONDS)
         self._trained = True
         if self._stopped and self._step % self._batches and trainer.epoch > 0:
-            trainer.epoch -= 1  # what is saved goes on with the epoch that was broken off
+            trainer.epoch -= 1  # so that the saved state resumes with the interrupted epoch
 
     def on_model_save(self, trainer: Any) -> None:
         path = trainer.last
-        if self._stopped:  # at its end a training strips the last one of what is needed to resume
+        if self._stopped:  # at its end, a training strips the last checkpoint of what resuming needs
             path = trainer.last.with_name("asked.pt")
             shutil.copy(trainer.last, path)
             report.has_saved(str(trainer.last), is_told=True)
         if trainer.best.exists() and trainer.best_fitness == trainer.fitness:
             report.checkpoint(trainer.best, step=self._step, best=True)
-        goes_on_from = (trainer.epoch + 1) * self._batches  # the steps of a broken-off epoch are made again
-        report.checkpoint(path, step=min(self._step, goes_on_from))  # the last word
+        goes_on_from = (trainer.epoch + 1) * self._batches  # an interrupted epoch's steps are made again
+        report.checkpoint(path, step=min(self._step, goes_on_from))  # reported last, as the newest
 
     def on_fit_epoch_end(self, trainer: Any) -> None:
         if not self._trained:
-            return  # the best weights, once more at the end
+            return  # the final validation of the best weights
         self._trained = False
         report({**(trainer.metrics or {}), "fitness": trainer.fitness}, step=self._step)
         if trainer.epoch + 1 < trainer.epochs and not trainer.stop:
@@ -95,7 +95,7 @@ class _Callbacks:
 
 
 def _validated(trainer: Any) -> dict[str, Any]:
-    """What the validation in turn would measure now; ``trainer.validate`` would note it as the best, and print it."""
+    """Return what the regular validation would measure now; ``trainer.validate`` would print and record it."""
     stand_in, ema = copy.copy(trainer), copy.copy(trainer.ema)
     stand_in.ema, ema.ema = ema, copy.deepcopy(trainer.ema.ema)
     validator, level = trainer.get_validator(), LOGGER.level

@@ -10,7 +10,7 @@ import sys
 import types
 
 if not __package__:
-    # Appended, not put first: no file beside the package may shadow the standard library.
+    # Appended, not put first: files beside the package must not shadow the standard library.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
 
 

@@ -79,7 +79,7 @@ def _session_mates(
 def children_of(
     parents: Collection[ProcessIdentity], family: Family, snapshot: Mapping[int, Process]
 ) -> dict[ProcessIdentity, ProcessIdentity]:
-    """Map the members that descend from ``parents`` to their parent; the parents themselves are left out."""
+    """Map each member that descends from one of ``parents`` to that one; the parents themselves are left out."""
     found: dict[ProcessIdentity, ProcessIdentity] = {}
     pids, members = {one.pid for one in parents}, set(family.members)
     for parent in parents:

@@ -229,7 +229,7 @@ def _has_disk_space(supervision: Supervision, plan: Plan) -> bool:
 
 
 def _memory_is_back(supervision: Supervision, plan: Plan) -> bool:
-    """True if the previous attempt's memory is free again, or no more of it will be; always before the first."""
+    """True once the last attempt's memory is free, or no more of it will be; a leak calls off an automatic restart."""
     release = supervision.memory.poll()
     if not release.ready:
         return False
