@@ -24,7 +24,7 @@ WRITING_SHARE, MOST_CREDIT_SECONDS = 0.02, 0.01
 """At most this share of the time is spent writing; lines beyond that wait for a later report."""
 LEAST_PATIENCE_SECONDS, FIRST_PATIENCE_SECONDS, PATIENCE_PAUSES = 60.0, 600.0, 10
 MOST_IMAGES, MOST_IMAGE_NAMES, MOST_IMAGE_BYTES, MOST_BYTES_OF_IMAGES = 100, 20, 4 << 20, 100 << 20
-"""Limits: images of one name, names of a run, bytes of one image and of all; beyond them, older images are thinned."""
+"""Limits: images per name, names, bytes of one image and of all; with too many of them, older images are thinned."""
 IMAGE_SECONDS, MOST_IMAGE_SIDE = 1.0, 768
 """The least time between two images of a name, and the most pixels of an array to keep in each direction."""
 _COUNTS = frozenset(("step", "steps", "epoch", "epochs", "epoch_step", "epoch_steps"))
@@ -595,7 +595,7 @@ class _Run:
         try:
             changed = os.stat(self.path("requests")).st_mtime_ns
             if changed == self._seen_at and time.time_ns() - changed > 2_000_000_000:
-                return  # not within two seconds of a change: a coarse clock may hide another
+                return  # right after a change, look again: a coarse clock may hide another
             names = sorted(os.listdir(self.path("requests")))
         except OSError:
             return
@@ -663,7 +663,7 @@ class _Run:
         self.read_rest()
         self._lines.flush()
         self._events.flush()
-        if self.speaks and (not hasattr(sys, "last_value") or "ipykernel" in sys.modules):  # a cell's may be fixed
+        if self.speaks and (not hasattr(sys, "last_value") or "ipykernel" in sys.modules):  # a cell's error may be past
             self.doing = "done", 0.0
             self.beat()
 

@@ -59,7 +59,7 @@ def meant_run(home: Home, name: str, *, living: bool = False) -> RunDir:
         living: prefer the newest that has not ended, if there is one.
 
     Raises:
-        UsageError: there is none, or the name is ambiguous.
+        UsageError: there is none, or the name is only a part of several ids or names.
     """
     from ..core.runs.find import find_runs
     from ..wire.liveness import is_held
