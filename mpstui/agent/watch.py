@@ -182,7 +182,6 @@ class Watch:
             now: when the newest step was made.
             phase: what begins after it.
             seconds: how long that may be silent before there is cause for concern; 0: as long as training may.
-            last: the program is ending.
         """
         assert self._reporter is not None
         assert self._awake is not None
@@ -195,8 +194,7 @@ class Watch:
         settled = (last or (self.steps.count or 0) - (self.steps.before or 0) != 1) and not by_trainer
         loss, further = self.losses.read() if settled else (None, {})
         points, logged = told.pop("points", None) or self.scalars.take(), told.pop("logged_loss", None)
-        loss = logged if loss is None else loss
-        passes = self.losses.passes_per_step
+        loss, passes = logged if loss is None else loss, self.losses.passes_per_step
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
         counted = not told and step is not None

@@ -111,7 +111,6 @@ class MetricNames:
         """Return a reading with nothing but metrics, under the names that are shown.
 
         Args:
-            reading: the reading with all values of its line.
             moves: how many times training has been seen to move on.
             held: the counters to use where the reading has none.
         """

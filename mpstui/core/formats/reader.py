@@ -70,8 +70,7 @@ class LogReader:
         self._bar_probes = _bar_readers(self._probes)
         self._tracker = Tracker(from_zero=from_zero, steps=steps, epoch_length=epoch_length)
         self._options, self._prose = Options(self._tracker.names.options), Prose()
-        self._sizes = SizesOfSets()
-        self._counted = CountedLines(self._general)
+        self._sizes, self._counted = SizesOfSets(), CountedLines(self._general)
         self._forget()
         self._rank0 = False
         self._facts, self._openings = Facts(), Openings()
