@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 _MOST_POINTS = 1000
 _MOST_NAMES = 500
 _SEEN_ANYWAY = frozenset(("lr", "step", "steps", "epoch", "epochs", "time", "attempt", "self"))
-_OTHER_NAMES = {"loss": "train/loss"}
-"""``loss`` is what the agent's own samples are called; if the values agree, the reader makes one curve of both."""
 _COUNTS = ("global_step", "total_numsteps", "steps_done", "env_steps", "total_env_steps")
 _EVALUATIONS = frozenset(("val", "valid", "validation", "eval", "evaluation", "test", "dev"))
 _WORDS = re.compile(r"[^\W_]+")
@@ -58,7 +56,8 @@ class Scalars:
     ) -> None:
         """After ``SummaryWriter.add_scalar``, which has already waited for the value."""
         watch, name = self._watch, self._named(writer, str(tag))
-        name = _OTHER_NAMES.get(name, name)
+        if name == "loss":  # the agent's own samples are called so; if the values agree, the reader makes one curve
+            name = "train/loss"
         if watch.trainer is not None and watch.trainer != self.read:
             return  # the framework reports it
         step = int(global_step) if global_step is not None else None
