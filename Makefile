@@ -14,7 +14,7 @@ PEERS  := .venv-integrations
 PEER_TORCH := torch===2.13.0
 FRAMEWORKS := transformers accelerate lightning keras ultralytics stable-baselines3 fastai pytorch-ignite wandb mlflow trackio tensorboard
 
-.PHONY: run demo test lint types contracts unit sshd setup torch bytecode clean bench bench-agent bench-reporting bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
+.PHONY: run demo test lint types contracts unit sshd setup requirements torch needed-by-torch bytecode clean bench bench-agent bench-reporting bench-reading bench-scale bench-start bench-train faults cluster fuzz audit pictures integrations
 
 run: setup
 	$(BIN)/mpstui
@@ -28,13 +28,19 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt Makefile mpstui/__init__.py
 	@$(PYTHON) -c 'import sys; sys.exit("mpstui needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 run") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) --require-hashes -r constraints.txt
-	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
-	@$(MAKE) --no-print-directory -j 2 torch bytecode
+	@$(MAKE) --no-print-directory -j 2 requirements torch
+	@$(MAKE) --no-print-directory -j 2 needed-by-torch bytecode
 	@touch $(STAMP)
 
-# One core unpacks torch while another one compiles.
+requirements:
+	$(BIN)/python $(PIP) --require-hashes -r constraints.txt
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
+
+# One core unpacks torch while another one installs everything else; both would install what both need, so torch comes alone.
 torch:
+	$(BIN)/python $(PIP) --no-deps $(TORCH)
+
+needed-by-torch:
 	$(BIN)/python $(PIP) $(TORCH)
 
 bytecode:

@@ -52,13 +52,13 @@ def test_few_lines_are_read_one_by_one(cycle: str) -> None:
     assert reader.examined < 700
 
 
-def _among(names: tuple[str, ...], *between: str) -> bytes:
-    """Lines of these kinds in turn, and those ``between`` after some that are read by their shape."""
+def _among(names: tuple[str, ...], *between: str, rounds: int = 600) -> bytes:
+    """Lines of these kinds in turn, and those ``between`` four times after some that are read by their shape."""
     source = random.Random(1)
     lines = []
-    for i in range(600):
+    for i in range(rounds):
         lines += [LINES[name](i, source) for name in names]
-        if i > 200 and i % 100 == 50:
+        if i > rounds // 3 and i % (rounds // 6) == rounds // 12:
             lines += between
     return "\n".join([*lines, ""]).encode()
 
@@ -79,7 +79,7 @@ def _among(names: tuple[str, ...], *between: str) -> bytes:
 )
 def test_what_goes_on_over_lines_is_not_torn(between: tuple[str, ...]) -> None:
     for names in (("step", "measure", "output"), ("epoch", "validation", "dictionary")):
-        data = _among(names, *between)
+        data = _among(names, *between, rounds=240)
         assert told(data, [9000] * 99, one_by_one=False) == told(data, [len(data)], one_by_one=True)
 
 
