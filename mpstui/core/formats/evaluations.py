@@ -168,12 +168,47 @@ def as_validation(reading: LineReading) -> LineReading:
     return as_evaluation(replace(reading, metrics={**measures, "val_loss": reading.loss}), reading.counters, None)
 
 
+class EpochsNamed:
+    """Tells the epoch that an evaluation belongs to from a number of its own: ``VALIDATION : Epoch 1000000``.
+
+    Where training names its epochs, an evaluation is at most as far ahead as training has ever gone at once.
+    """
+
+    def __init__(self) -> None:
+        self._told = NOWHERE
+        """The newest epoch that training has named, or later an evaluation by a number that can be believed."""
+        self._stride: Number = 1
+        self._disbelieved: Number | None = None
+        """The newest number that was not, until training names another epoch."""
+
+    def of(self, reading: LineReading) -> LineReading:
+        """Return the reading of an evaluation without a number that cannot be an epoch of this training."""
+        epoch, told, before = reading.counters.epoch, self._told, self._disbelieved
+        if reading.phase is not Phase.EVAL or epoch is None or told.epoch is None:
+            return reading
+        # Only evaluations count on if training has named no epoch in between: ``Starting from epoch 0`` was its last.
+        goes_on = epoch <= told.epoch + self._stride or (before is not None and before < epoch)
+        if goes_on and (told.epochs is None or epoch <= told.epochs):
+            return reading
+        self._disbelieved = epoch
+        return replace(reading, counters=reading.counters._replace(epoch=None, epochs=None))
+
+    def learn(self, reading: LineReading) -> None:
+        """Take in another reading of training or of an evaluation, as `of` returned it."""
+        epoch, before = reading.counters.epoch, self._told.epoch
+        if epoch is None or (reading.phase is Phase.EVAL and (before is None or epoch <= before)):
+            return
+        if reading.phase is Phase.TRAIN and before is not None and epoch != before:
+            self._stride, self._disbelieved = max(self._stride, epoch - before), None
+        self._told = Counters(epoch, reading.counters.epochs).or_else(self._told)
+
+
 class Evaluated:
     """What was evaluated since training was last seen, and by which names."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
-        self._told_again, self._rounded = ToldAgain(), Rounded()
+        self._told_again, self._rounded, self._epochs_named = ToldAgain(), Rounded(), EpochsNamed()
         self._extremes: dict[str, tuple[_Values, _Values, _Values]] = {}
         """For each metric, the values reported along with its lowest, its highest and its newest one."""
         self._is_over = False
@@ -253,7 +288,7 @@ class Evaluated:
 
     def of(self, reading: LineReading) -> LineReading:
         """Give to the evaluation what comes after the end of training, or without a position and a training loss."""
-        reading = self._without_known(self._rounded.of(self._told_again.of(reading)))
+        reading = self._without_known(self._rounded.of(self._told_again.of(self._epochs_named.of(reading))))
         if self._belongs_behind(reading):
             return as_evaluation(reading, NOWHERE, None)
         if reading.phase is Phase.EVAL and reading.loss is not None:  # ``* loss 0.5 acc 91.2``: lines above say whose
@@ -269,8 +304,8 @@ class Evaluated:
 
     def learn(self, reading: LineReading) -> None:
         """Take in another reading of training or of an evaluation."""
-        self._told_again.learn(reading)
-        self._rounded.learn(reading)
+        for part in (self._told_again, self._rounded, self._epochs_named):
+            part.learn(reading)
         self._is_over = self._is_over and not reading.counters.positioned and reading.loss is None
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
         for name, now in told.items():

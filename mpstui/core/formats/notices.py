@@ -233,10 +233,11 @@ _OPTION = re.compile(r"-{0,2}[A-Za-z]\w{0,30}_\w{1,40}\s{1,40}[^\s:=]{1,160}\Z")
 _SETTING = re.compile(r"[\w.-]{1,60}\s{0,4}(?:=(?!=)|:\s{0,8}\S)")
 _VALUE = re.compile(r"[:=]\s{0,8}[-+]?\d")
 _OF_EPOCH = re.compile(
-    r"(?i)\W{0,8}[a-z]{2,12}\]?(?P<called>[ _-]epoch\s?[:#]?)?\s?\[?(?P<epoch>\d{1,6})(?:\s?/\s?\d{1,6})?\]?\W{0,8}\Z"
+    r"(?i)\W{0,8}[a-z]{2,12}\]?(?P<called>(?:\s?[:|,(\x2d]\s?|[ _])epoch\s?[:#]?)?\s?"
+    r"\[?(?P<epoch>\d{1,9})(?:\s?/\s?\d{1,9})?\]?\W{0,8}\Z"
 )
-"""``Eval epoch: 4``, above its results; ``Val 4`` may be a number of samples."""
-_IN_EPOCH = re.compile(r"(?i)\A(\W{0,8}epoch)\s?[:=]\s{0,4}(?=\d{1,6}\b[^:=]{1,60}:?\Z)")
+"""``Eval epoch: 4`` or ``TEST : Epoch 4``, above its results; ``Val 4`` may be a number of samples."""
+_IN_EPOCH = re.compile(r"(?i)\A(\W{0,8}epoch)\s?[:=]\s{0,4}(?=\d{1,9}\b[^:=]{1,60}:?\Z)")
 """``[Epoch: 9] Validation``: this colon does not make the line a setting."""
 _BEFORE_TRAINING = re.compile(r"(?i)\b(?:before|prior to|ahead of)(?: the)? (?:any )?(?:fine.?tun|train)\w{0,4}")
 _REPORTS_VALIDATION = re.compile(

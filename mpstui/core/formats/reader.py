@@ -14,7 +14,7 @@ from .facts import Facts, Openings
 from .followed import FollowedLines, text_of
 from .grammars import LineGrammar, all_grammars
 from .notices import SizesOfSets, SourceLines, announced, is_failure, is_heading, is_warning, strip_prefix, with_end
-from .points import LineReading, MetricPoint, Number, ParsedLog, Point, Standing
+from .points import LineReading, MetricPoint, Number, ParsedLog, Phase, Point, Standing
 from .prose import Prose, is_prose
 from .settings import Options, is_placed
 from .shape import LineShape
@@ -257,6 +257,8 @@ class LogReader:
             return Examined(readings, phase, line, fact, claimed)
         self._sizes.interrupt()
         phase = announced(line) if len(found) == 1 and is_heading(found[0]) else None
+        if phase is not None and phase.phase is Phase.EVAL:
+            found = [replace(found[0], phase=Phase.EVAL)]
         return Examined([*readings, *found], phase, line, fact, claimed, earlier, held_back)
 
     def _general(self, line: str) -> Sequence[LineReading] | None:
