@@ -24,6 +24,8 @@ _ENTRY = r"""(?:'[^']{1,40}'|"[^"]{1,40}")"""
 _VOCABULARY = re.compile("|".join(r"\{" + ", ".join(f"{_ENTRY}: {n}" for n in range(n, n + 4)) for n in (0, 1)))
 """A vocabulary or a list of class names with consecutive numbers: ``{'the': 1, 'step': 2, ..}``."""
 _NESTED = re.compile(r"""['"](?P<of>[A-Za-z_]{2,12})['"]\s{0,2}:\s{0,2}\{(?P<inner>[^{}]{0,2000})\}""")
+_ORDERED = re.compile(r"OrderedDict\(\[(?P<items>(?:\('[^'()]{1,80}', [^'\[\]]{1,80}\)(?:, )?){1,60})\]\)")
+_ITEM = re.compile(r"\(('[^'()]{1,80}'), ([^'\[\]]{1,80}?)\)(?=, \('|\Z)")
 _KEY = re.compile(r"""(['"])(?=[^'"{}]{1,80}['"]\s{0,4}:)""")
 _MAX_LINES = 60
 _EVALUATED = re.compile(
@@ -54,7 +56,7 @@ class Dictionary(LineGrammar):
 
     name = "dictionary"
     priority = Priority.SHARED
-    needles = ("{", "}", "': ", '": ')
+    needles = ("{", "}", "': ", '": ', "OrderedDict([")
     examples = (
         Example(
             "{'loss': 3.5, 'learning_rate': 7e-06, 'epoch': 0.5} {'loss': 3.25, 'learning_rate': 7e-06, 'epoch': 1.0}\n"
@@ -66,10 +68,11 @@ class Dictionary(LineGrammar):
             format="hugging face trainer",
         ),
         Example("log {'loss': 2.5,\n 'epoch': 3}\n", 2.5, epoch=3, format="hugging face trainer"),
+        Example("OrderedDict([('loss', tensor(2.5)), ('epoch', 3)])\n", 2.5, epoch=3, format="hugging face trainer"),
     )
 
     def __init__(self) -> None:
-        self._open = ""
+        self._open = self._before = ""
         self._lines = 0
 
     @property
@@ -80,10 +83,14 @@ class Dictionary(LineGrammar):
         """Return the readings of all dictionaries on the line; one printed over several lines comes with its last."""
         if self._open:
             return self._go_on(line)
+        if "OrderedDict([" in line:
+            plain = _ORDERED.sub(_unordered, line)
+            return self._read(plain) or _results(plain)
         if _VOCABULARY.search(line):
             return ()
         if _OPENING.search(line) and line.rfind("}") < line.rfind("{"):
-            self._open, self._lines = line[line.rfind("{") :], 1
+            self._before, brace, rest = line.rpartition("{")
+            self._open, self._lines = brace + rest, 1
             return ()
         return self._read(line)
 
@@ -93,7 +100,7 @@ class Dictionary(LineGrammar):
         member = _MEMBER.match(line) is not None or line.strip() == "}"
         if member and "}" in line:
             self._open = ""
-            return self._read(whole) or ()
+            return self._read(whole) or _results(self._before + whole) or ()
         if not member or self._lines > _MAX_LINES:
             self._open = ""
             return None
@@ -148,6 +155,21 @@ class Dictionary(LineGrammar):
             return reading
         counters, _ = read_counters(read_pairs(before), before, has_loss=reading.loss is not None)
         return replace(reading, counters=counters)
+
+
+def _results(line: str) -> Sequence[LineReading] | None:
+    """Read a dictionary of nothing but numbers, at least one of them a measure: what a program has come to."""
+    start = line.find("{")
+    record, told = _record(line), _TOLD.search(line, max(0, start - _REACH), start) is not None
+    if told or not (_has_measure(record) and _all_numbers(record)):
+        return None
+    found = assemble("key-value", line, read_pairs(line))
+    return None if found is None else (found,)
+
+
+def _unordered(ordered: re.Match[str]) -> str:
+    """``OrderedDict([('acc', 0.5)])`` as ``{'acc': 0.5}``."""
+    return "{" + _ITEM.sub(r"\1: \2", ordered["items"]) + "}"
 
 
 def _reading_of(losses: dict[str, float], heading: str, before: str) -> LineReading:
