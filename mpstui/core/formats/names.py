@@ -104,7 +104,10 @@ _TIMES = frozenset(("time", "seconds", "sec", "s", "ms"))
 _JOINING = ("d", "de", "di", "do", "der", "des")
 _MAX_NAME = 80
 _EPOCH = sorted("epoch")
-_RETRIEVAL = re.compile(r"(?:[Rr]ank|[RP])[-@][1-9]\d?|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?")
+_RETRIEVAL = re.compile(
+    r"(?:[Rr]ank|[RP])[-@][1-9]\d?|(?:[rph]|pass)@[1-9]\d{0,2}|CMC[-@ ]?[1-9]\d?|HR(?:@\d{1,3})?"
+    r"|(?:[Mm]ean|[Mm]ed|Median)R|M[nd]R"
+)
 _MEAN_RANK = re.compile(r"(?i)(?:\A|[\s_/-])(?:mean|median)[\s_](?:reciprocal[\s_])?rank\Z")
 DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 """The name of an average precision or recall."""
@@ -126,7 +129,7 @@ def words_of(text: str) -> list[str]:
 
 
 def is_retrieval(text: str) -> bool:
-    """Whether a name is a hit rate or rank in retrieval (``Rank-5``, ``Mean rank``), not of a process (``rank 5``)."""
+    """Whether a name is a hit rate or rank in retrieval (``Rank-5``, ``MedR``), not of a process (``rank 5``)."""
     return _RETRIEVAL.fullmatch(text) is not None or _MEAN_RANK.search(text) is not None
 
 

@@ -34,15 +34,22 @@ _HIGHER = _these(
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
     " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk prec"
-    " ret roc accu accy"
+    " ret roc accu accy rsum hitratio hitrate cmc"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words that mark a number belonging to a metric rather than the metric itself: ``loss_scale``, ``loss weight``."""
 _OF_RIVALS = _these("actor critic policy generator discriminator gen disc gan adv adversarial g d")
 """Networks trained against each other: the loss of one depends on the other, so its lowest value is not the best."""
-_HIT_RATE = re.compile(r"(?i)\brank-?\d{1,3}\b|(?:\b|_)reciprocal[\s_]rank\b")
-"""``Rank-5`` in retrieval: the share of queries with a match among the first five."""
-_MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b")
+_HIT_RATE = re.compile(
+    r"(?i)\brank-?\d{1,3}\b|reciprocal[\s_]?rank\b|(?:\b|_)top[\s_-]?\d{1,3}\b"
+    r"|(?:\b|[_\d])(?:[itva]?r|p|h|s|ar|pass|rank|maj|cons)@\d{1,4}\b"
+    r"|(?:\b|_)(?:[itav]2[itav]|img|image|txt|text|video|audio)[\s_/.-]r(?:[\s_]mean|\d{1,3})\b|(?:\b|_)r_mean\b"
+    r"|(?:\b|_)r(?:5|[1-9]0|100)\b|(?:\b|_)mar_(?:\d{1,3}|small|medium|large)\b"
+)
+"""Shares of queries with a match among the first: ``Rank-5``, ``image_to_text_R@5``, ``i2t_r5``, ``R10``, ``pass@1``;
+also ``mar_100`` of detectors. ``R1`` alone may be a penalty."""
+_MEAN_RANK = re.compile(r"(?i)(?:\b|_)(?:mean|median)[\s_]rank\b|(?:\b|_)(?:(?-i:M[nd]R)|(?:mean|med|median)r)\b")
+"""``median_rank``, ``MedR``, ``MnR``: the place at which the match was found."""
 _F_SCORE = re.compile(r"(?i)\b(?:dev|val|valid|validation|eval|test)[\s_/.-]+f\b")
 """``Dev f`` (the F-score, printed beside p and r); ``f`` alone may be any function."""
 _NORMS = _these("l1 l2 h1 linf")
@@ -71,8 +78,8 @@ def better(name: str) -> Better | None:
         whole = long.lower()
         # A name in mixed case is one word (mAP50) or several (valLoss): the whole is tried first.
         for word in (whole, whole.rstrip("0123456789"), *map(str.lower, _WORDS.findall(long))):
-            is_lower = word in _LOWER or word.endswith("loss")
-            if is_lower or word in _HIGHER:
+            is_lower = (word in _LOWER or word.endswith("loss")) and long != "mR"
+            if is_lower or word in _HIGHER or long == "mR":  # the mean recall; the mean rank is written MR
                 found = Better.LOWER if is_lower else Better.HIGHER
                 break
     if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:

@@ -136,8 +136,8 @@ def test_names_alone() -> None:
     assert best_of("Best val acc") == best_of("Highest accuracy so far") == frozenset(("acc",))
     assert best_of("val acc") is None
     assert best_of("best accuracy of the student") == frozenset(("acc",))
-    assert all(map(is_measure, ("H@10", "test P@5", "MedAE")))
-    assert not any(map(is_measure, ("img@2", "lr@100", "Host@1", "GPU@0")))
+    assert all(map(is_measure, ("H@10", "test P@5", "MedAE", "r@1", "pass@8", "MedR", "MnR")))
+    assert not any(map(is_measure, ("img@2", "lr@100", "Host@1", "GPU@0", "worker@1", "medr")))
     assert [looks_measured(value) for value in (0.913, 26.67, 5.0, 1e-4, 0.5)] == [True, True, False, False, False]
 
 
