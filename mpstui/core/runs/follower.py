@@ -312,6 +312,13 @@ class RunFollower:
         counts = told_by.get("step") == self.own_name and self._prints_batches(printed)
         return self._joined.of(told, told_by.get("loss"), self.own_name if counts else None)
 
+    def _without_joined(self, numbers: Numbers) -> Numbers:
+        """Return the numbers without the newest value of metrics that are shown as part of another curve."""
+        joined = self._joined.elsewhere if self._joined is not None else frozenset[str]()
+        if joined.isdisjoint(numbers.metrics):
+            return numbers
+        return replace(numbers, metrics={name: now for name, now in numbers.metrics.items() if name not in joined})
+
     def _prints_batches(self, printed: Mapping[str, SeriesView]) -> bool:
         """True if the program prints a step for each batch while the agent counts one for several batches."""
         own = self.heartbeats.own

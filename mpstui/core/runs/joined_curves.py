@@ -34,6 +34,8 @@ class JoinedCurves:
     def __init__(self) -> None:
         self._made: dict[tuple[str, str], tuple[SeriesView, SeriesView]] = {}
         self._compared: dict[tuple[str, str], tuple[SeriesView, SeriesView, bool]] = {}
+        self.elsewhere: frozenset[str] = frozenset()
+        """Names whose curves are part of others: their newest values are shown there."""
 
     def of(
         self, told: Sequence[tuple[str, Mapping[str, SeriesView]]], lead: str | None, counted_by: str | None = None
@@ -50,6 +52,7 @@ class JoinedCurves:
         """
         found = self._of_all(told, lead, counted_by)
         found = self._once(found, told) if told[0][0] == "agent" else found
+        self.elsewhere = frozenset(name for _, views in told for name in views if name not in found)
         return {n: view if view.name == n else self._renamed(view, n, view.axis) for n, view in found.items()}
 
     def _of_all(

@@ -358,6 +358,7 @@ class RunReader(RunFollower):
         numbers = self._numbers_of_attempt(launch, moving=moving)
         events = self._events.events if full else ()
         curves = self._all_curves(full, numbers.told_by, spec.branch if spec else None)
+        numbers = self._without_joined(numbers) if full else numbers
         told = numbers.checkpoint, events[-1:], live, numbers.loss_is_finite  # a change calls for a new look
         look = partial(self._scanner.of_run, self.run.path, seen, numbers, events)
         return RunSnapshot(

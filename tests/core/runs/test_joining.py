@@ -14,6 +14,7 @@ from mpstui.core.model.snapshot import Health, RunSnapshot, State
 from mpstui.core.present import epoch_text, total_progress
 from mpstui.core.runs.planned import asked_totals
 from mpstui.core.runs.report import as_json
+from mpstui.core.series.overview import metrics_of
 from mpstui.core.sharing.export import table_of
 from mpstui.wire import storage
 from tests.core.runs.build import NOW, FakeClock, RunBuilder, make_monitor
@@ -187,6 +188,21 @@ def test_what_is_printed_and_written_for_tensorboard_under_other_names_is_one_cu
     curves = both(home, run)[1].series
     assert sorted(name for name in curves if "loss" in name.lower()) == ["loss", "test loss"]
     assert (curves["loss"].count, curves["test loss"].count) == (40, 2)
+    run.release()
+
+
+def test_a_metric_whose_curve_is_part_of_another_has_no_row_without_a_curve(home: Home) -> None:
+    """Its newest value has more digits than the printed one, and may be of an earlier step."""
+    run = run_of(home)
+    losses = [round(1 + (step * 37 % 41) / 83, 6) for step in range(1, 41)]
+    run.beat(step=40, loss=losses[-1], metrics={"train_loss": losses[34], "lone": 7.5}, **AGENT)
+    for step, loss in enumerate(losses, 1):
+        run.output(f"step {step}/40 loss {loss:.4f}\n")
+        if step % 5 == 0:
+            run.points({"time": NOW, "attempt": 1, "step": step, "loss": loss, "train_loss": losses[step - 6]})
+    shown = both(home, run)[1]
+    assert [one.name for one in metrics_of(shown) if "loss" in one.name and one.view is None] == []
+    assert shown.numbers.metrics["lone"] == 7.5
     run.release()
 
 
