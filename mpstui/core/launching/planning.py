@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from .command import EnvLine, RunEnvironment, argument_words, run_environment, s
 from .devices import DeviceVariants, accelerator, asked_device, compile_variants, gpu_rule, queue_rule
 from .jobs import JobPlan, job_plan
 from .preflight import preflight_warnings, require_modules, require_program, require_text
-from .values import require_values
+from .values import doubtful_files, require_values
 
 _HIDES = "has the agent hide the other devices"
 _ONLY_ON_GPUS = "the recipe sets neither bf16 nor compile on the CPU: both are slower there"
@@ -99,8 +99,8 @@ def plan(choice: LaunchChoice, *, environ: Mapping[str, str], machine: Machine, 
     queue = queue_rule(choice, device, whole, machine)
     chosen = variants.found[device]
     known = require_values(chosen.argv, arguments, profile.cwd, whole)
-    notes = [*passed_on(profile, strangers, known), *doubts, *_warnings(choice, arguments, variants, environment)]
-    notes += preflight_warnings(profile, arguments, device, whole, machine)
+    notes = [*passed_on(profile, strangers, known), *_warnings(choice, arguments, variants, environment, known)]
+    notes += [*doubts, *preflight_warnings(profile, arguments, device, whole, machine)]
     return LaunchPlan(
         choice=choice,
         device=device,
@@ -201,6 +201,7 @@ def _warnings(
     arguments: Mapping[str, ArgumentValue],
     variants: DeviceVariants,
     environment: RunEnvironment,
+    known: Sequence[str],
 ) -> list[str]:
     profile = choice.profile
     found = [f"{line.name}={line.value}: {line.doubtful}" for line in environment.lines if line.doubtful]
@@ -214,6 +215,7 @@ def _warnings(
                 f"the secret of `{name}` stays in the run's record, which you alone can read; all see it in `ps`: "
                 "put it in the environment"
             )
+    found += doubtful_files(argv, arguments, profile.cwd, known)
     rule = profile.restart
     if rule.on and profile.resume_args is None:
         found.append("[restart] without [resume]: each restart begins from scratch")

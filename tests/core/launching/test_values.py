@@ -1,4 +1,4 @@
-"""Values that cannot be right are refused before anything starts; what a program may make itself is not."""
+"""Values that cannot be right are refused before anything starts; what a program may make itself is only doubted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpstui.core.launching.arguments import known_arguments
-from mpstui.core.launching.values import require_values
+from mpstui.core.launching.values import doubtful_files, require_values
 from mpstui.core.model.errors import UsageError
 from mpstui.core.model.home import resolve_home
 
@@ -46,15 +46,13 @@ def environ(folder: Path) -> dict[str, str]:
         ({"epochs": "2.5"}, "epochs is a whole number, not '2.5'"),
         ({"lr": "1e-x"}, "lr is a number, not '1e-x'"),
         ({"config": "gone.yaml"}, "there is no file or folder gone.yaml"),
-        ({"train_file": "/gone/train.csv"}, "there is no file or folder /gone/train.csv"),
         ({"dataset": "CIFAR10", "epochs": 3, "lr": "1e-3", "config": "there.yaml"}, ""),
         ({"output_file": "new.csv", "save_config": "new.yaml", "checkpoint": "out/last.pt"}, ""),
         ({"pretrained": "facebook/opt-125m", "config": "base", "data": "https://x.example/a.csv"}, ""),
         ({"config": "tiny.yaml", "train_file": "en/train.csv"}, ""),  # the program looks in a folder of its own
         ({"config": "sub/tiny.yaml"}, "there is no file or folder sub/tiny.yaml"),
-        ({"root_path": "./there", "data_path": "ETTh1.csv"}, ""),
-        ({"root_path": "./there", "data_path": "/gone/ETTh1.csv"}, "there is no file or folder /gone/ETTh1.csv"),
-        ({"output_dir": "out", "train_data": "gone.csv"}, "there is no file or folder gone.csv"),
+        ({"vocab": "vocab.txt", "tokenizer": "made/tokenizer.json", "train_file": "/gone/train.csv"}, ""),
+        ({"data": "prepared.npz", "csv": "results.csv"}, ""),
         ({"config": "{run_dir}/a.yaml", "resume": "out/last.pt", "verbose": True}, ""),
     ],
 )
@@ -70,6 +68,37 @@ def test_what_cannot_be_right_is_refused(
         require_values(argv, arguments, tmp_path, around)
     assert wrong in found.value.sentence
     assert found.value.field == f"args.{[*arguments][-1]}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "doubted"),
+    [
+        ({"vocab": "vocab.txt"}, ["vocab.txt"]),  # it may be made of the data, where there is none
+        ({"train_file": "/gone/train.csv"}, ["/gone/train.csv"]),
+        ({"config": "tiny.yaml", "train_file": "en/train.csv"}, []),  # the program looks in a folder of its own
+        ({"root_path": "./there", "data_path": "ETTh1.csv"}, []),
+        ({"root_path": "./there", "data_path": "/gone/ETTh1.csv"}, ["/gone/ETTh1.csv"]),
+        ({"output_dir": "out", "train_data": "gone.csv"}, ["gone.csv"]),
+        ({"output_file": "new.csv", "checkpoint": "out/last.pt", "data": "{run_dir}/a.csv"}, []),
+        ({"pretrained": "facebook/opt-125m", "data": "https://x.example/a.csv", "train": True}, []),
+    ],
+)
+def test_a_file_that_the_program_may_make_itself_is_only_doubted(
+    tmp_path: Path, argv: list[str], arguments: dict[str, str], doubted: list[str]
+) -> None:
+    found = doubtful_files(argv, arguments, tmp_path, ())
+    assert [line.partition("there is no file ")[2].partition(" in ")[0] for line in found] == doubted
+    assert all(line.endswith("the program fails unless it makes it") for line in found)
+
+
+def test_a_launch_names_the_file_it_doubts_and_starts(
+    tmp_path: Path, argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from mpstui.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--dry-run", "--", *argv, "--vocab", "vocab.txt"]) == 0
+    assert f"vocab: there is no file vocab.txt in {tmp_path}" in "".join(capsys.readouterr())
 
 
 def test_a_choice_that_nobody_knows_yet_is_asked_for_where_that_is_wanted(tmp_path: Path, argv: list[str]) -> None:
