@@ -177,7 +177,7 @@ def run_restart(args: argparse.Namespace) -> int:
 
     def ask(actions: Actions, snapshot: RunSnapshot) -> Request:
         choice, cure = edited(snapshot)
-        _ask_or_tell(snapshot, args, edited=choice is not None)
+        _ask_or_tell(snapshot, args, choice)
         rehearsal = None
         if args.rehearse is not None:
             profile = recorded_choice(RunDir(snapshot.dir)).profile
@@ -195,7 +195,7 @@ def run_restart(args: argparse.Namespace) -> int:
     return _act(args, ask, _watch_rehearsal if args.rehearse is not None else None)
 
 
-def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, *, edited: bool) -> None:
+def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, edited: LaunchChoice | None) -> None:
     """Ask if somebody is there to answer; a script is not held up by a question, but told what will happen."""
     from ..core.runs.monitor import Monitor
 
@@ -203,7 +203,7 @@ def _ask_or_tell(snapshot: RunSnapshot, args: argparse.Namespace, *, edited: boo
     if is_there and not (args.yes or edited or args.rehearse is not None):
         _ask_first(Monitor(Session().home).snapshot(snapshot.run), args)
     elif not snapshot.state.active:
-        _say_how_it_ended(snapshot, None if edited else args.source)
+        _say_how_it_ended(snapshot, args.source, edited)
 
 
 def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
@@ -224,16 +224,18 @@ def _ask_first(snapshot: RunSnapshot, args: argparse.Namespace) -> None:
         raise UsageError("nothing was restarted", "`--yes` does not ask, `--dry-run` shows what it would cost")
 
 
-def _say_how_it_ended(snapshot: RunSnapshot, source: str | None) -> None:
-    """Tell a script what it should know before an ended run resumes from ``source`` (None: the launch was edited)."""
+def _say_how_it_ended(snapshot: RunSnapshot, source: str, edited: LaunchChoice | None) -> None:
+    """Tell a script what it should know before an ended run resumes from ``source``, perhaps with another launch."""
+    from ..core.launching.arguments import RESUMES
     from ..core.launching.record import availability
+    from ..core.profiles.written import folded
 
     left = ""
-    if snapshot.state is State.FINISHED and source is not None:
+    if edited is None or not any(RESUMES.fullmatch(folded(name)) for name in edited.sets):
         caution = _FROM_SCRATCH if source == "scratch" else availability(snapshot, "restart").why
         if caution:
             left = f"; {caution}, and may write over what it left"
-        elif source == "latest":
+        elif source == "latest" and snapshot.state is State.FINISHED and edited is None:
             left = "; there may be nothing left to do (change that with --set)"
     warn(f"{snapshot.run} has ended: {how_it_ended(snapshot)}{left}")
 

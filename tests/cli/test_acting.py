@@ -104,6 +104,22 @@ def test_a_restart_says_how_the_run_had_ended(folder: Path) -> None:
     ok("wait", anew)
 
 
+def test_a_restart_of_a_failed_run_says_first_that_it_repeats_everything(folder: Path) -> None:
+    """Its program could continue, but only if it is told so; with that argument there is nothing to say."""
+    (folder / "fails.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--resume')\nparser.parse_args()\n"
+        "print('step 7/9 loss 0.5')\nraise SystemExit(3)\n"
+    )
+    run = ok("run", "--name", "fails", "--", sys.executable, "fails.py", cwd=folder).strip()
+    mpstui("wait", run)
+    told = mpstui("restart", run).stderr
+    assert f"{run} has ended: failed (exit code 3); it will start from step 0: its --resume is only used" in told
+    mpstui("wait", run)
+    told = mpstui("restart", run, "--set", "resume=last.pt").stderr
+    assert "from step 0" not in told
+    mpstui("wait", run)
+
+
 def test_on_a_terminal_a_restart_asks_what_the_screen_asks(folder: Path) -> None:
     (folder / "done.py").write_text("print('step 1/1 loss 0.5')")
     run = ok("run", "--name", "done", "--", sys.executable, "done.py", cwd=folder).strip()

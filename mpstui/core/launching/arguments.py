@@ -18,6 +18,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -26,16 +27,21 @@ from ...wire import storage
 from ...wire.secrets import hides
 from ...wire.storage import UnreadableRecord
 from ..machine import is_python
-from ..profiles.written import is_option
+from ..profiles.written import folded, is_option
 from .source_arguments import arguments_in
 
 LONGEST_SECONDS = 60.0
 """Importing torch and transformers from a cold disk takes half of this."""
 _LAST_BYTES = 4096
+_LONGEST_SOURCE = 1 << 20
 _PARSERS = Path(__file__).parent / "parsers"
 _PARSER = re.compile(
     r"\bclick\b|\btyper\b|\babsl\b|argparse|[Pp]arse_?[Aa]rg|Arg(?:ument)?Parser|add_argument|tyro|hydra|LightningCLI"
 )
+RESUMES = re.compile(
+    r"resume(_from.*|_path|_checkpoint)?|restore(_.*)?|(load|init_from|from)_(checkpoint|ckpt)|(ckpt|checkpoint)(_path)?"
+)
+"""Names, as `folded`, of arguments that say from which checkpoint a program continues."""
 _SETTINGS = re.compile(r"configurator|globals\(\)")
 _SHEBANG = re.compile(rb"^(?:#!|'''exec' )\"?(/\S*python[\d.]*)", re.MULTILINE)
 _LOOK = r"""
@@ -162,6 +168,22 @@ def known_arguments(
     if why:
         complain("".join(why))
     return arguments
+
+
+def resuming_argument(command: Sequence[str], cwd: Path) -> Argument | None:
+    """Return the argument with which a script says, in its own source, where it resumes; None if there is none."""
+    script = next((cwd / word for word in command if word.endswith(".py")), None)
+    stamp = storage.stamp(script) if script is not None else None
+    return _resuming_argument(script, stamp) if script is not None and stamp is not None else None
+
+
+@lru_cache(maxsize=64)
+def _resuming_argument(script: Path, _stamp: object) -> Argument | None:
+    try:
+        known = [_argument(one) for one in arguments_in(storage.read_text(script, _LONGEST_SOURCE))]
+    except OSError:
+        return None
+    return next((one for one in known if RESUMES.fullmatch(folded(one.name))), None)
 
 
 def _argument(told: Mapping[str, Any]) -> Argument:

@@ -23,7 +23,7 @@ from ..model.snapshot import RunSnapshot
 from ..profiles.model import ROLES, ArgumentValue, Profile, profile_of_command
 from ..profiles.written import USUAL_NAMES, WrittenOption, folded, replace_option, written_options
 from ..runs.foreign import external_heartbeat
-from .arguments import Argument, known_arguments
+from .arguments import RESUMES, Argument, known_arguments
 from .command import argument_words
 from .editing import recorded_choice, toml_value, typed_value
 
@@ -31,9 +31,6 @@ MOST_LISTED = 24
 """Arguments that a profile lists, at most; the rest are in the program's own help."""
 _TELLING = re.compile(
     "lr|rate|batch|epoch|step|iter|seed|model|arch|data|out|optim|decay|warm|prec|16|worker|save|eval"
-)
-_RESUME = re.compile(
-    r"resume(_from.*|_path|_checkpoint)?|restore(_.*)?|(load|init_from|from)_(checkpoint|ckpt)|(ckpt|checkpoint)(_path)?"
 )
 _LOADS = re.compile(
     r"(load_)?state_dict(_path|_file)?|(load|pretrained|init|initial)_(weights|model|state|path|file)(_path|_file)?"
@@ -259,7 +256,7 @@ def _device_args(known: Mapping[str, Argument], style: str) -> tuple[dict[str, l
 def _resuming(known: Mapping[str, Argument], style: str, shown: _Shown) -> tuple[list[str], str]:
     """Return the [resume] table, as comments if part of it is unknown, and the argument it refers to."""
     args: list[str] | None = None
-    used = next((name for name, one in known.items() if _RESUME.fullmatch(name) and one.flags), "")
+    used = next((name for name, one in known.items() if RESUMES.fullmatch(name) and one.flags), "")
     loads = [name for name, one in known.items() if _LOADS.fullmatch(name) and one.flags and _takes_a_file(one)]
     only_loads = not used and "init_from" not in known and bool(loads)
     if used or only_loads:

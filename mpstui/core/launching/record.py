@@ -53,12 +53,22 @@ class RecordedRun:
 
     @property
     def no_resume(self) -> str:
-        """Why every restart begins from scratch; empty if the program can resume."""
+        """Where every restart begins, and why; empty if it resumes from the run's newest checkpoint."""
         if self.template.resume_args is not None:
             return ""
-        if not self.has_profile:
+        if self.has_profile:
+            return "it will start from step 0: its profile has no [resume] setting"
+        from .arguments import resuming_argument
+
+        command = next((one.argv for one in self.template.variants.values()), [])
+        way = resuming_argument(command, Path(self.template.cwd))
+        if way is None:
             return "it will start from step 0: this command has no way to resume (`mpstui run --resume`)"
-        return "it will start from step 0: its profile has no [resume] setting"
+        if not {word.partition("=")[0] for word in command}.isdisjoint(way.flags):
+            return f"it will start where the {way.flags[-1]} of its command says"
+        value = "true" if way.kind == "switch" else "CHECKPOINT"
+        how = f"`mpstui restart {self.spec.run} --set {way.name}={value}`, or `mpstui run --resume`"
+        return f"it will start from step 0: its {way.flags[-1]} is only used if you say so ({how})"
 
     def resume_refusal(self, source: str) -> str:
         """Return why the next attempt cannot begin from ``source``; empty if it can, as always from scratch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -274,6 +275,29 @@ def test_a_run_of_a_bare_command_is_not_told_of_its_profile(home: Home, tmp_path
     assert "this command has no way to resume" in availability(bare.snapshot(), "restart").why
     asked = [availability(bare.snapshot(), action).why for action in ("restart", "restart_cpu", "clear_cache")]
     assert not [why for why in asked if "its profile" in why]
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "told"),
+    [
+        (
+            'add_argument("--resume", default="")',
+            (),
+            "its --resume is only used if you say so (`mpstui restart {} --set ",
+        ),
+        ('add_argument("-r", "--resume-from")', (), "--set resume-from=CHECKPOINT`"),
+        ('add_argument("--resume", action="store_true")', (), "--set resume=true`"),
+        ('add_argument("--resume")', ("--resume", "a.pt"), "it will start where the --resume of its command says"),
+        ('add_argument("--lr")', (), "this command has no way to resume"),
+    ],
+)
+def test_a_command_whose_program_can_resume_is_told_how(
+    home: Home, tmp_path: Path, script: str, words: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "train.py").write_text(f"import argparse\nargparse.ArgumentParser().{script}\n")
+    command = (sys.executable, "train.py", *words)
+    bare = Bench(home, LaunchChoice(profile_of_command(command, cwd=tmp_path, agent=False)), {})
+    assert told.format(bare.run.run) in availability(bare.snapshot(), "restart").why
 
 
 def test_a_damaged_record_is_only_looked_at(bench: Bench) -> None:
