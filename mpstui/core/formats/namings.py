@@ -68,8 +68,9 @@ def named_by(gap: str) -> Named:
         return Named("", classify(""), False, bracketed, False)
     key = _last_sentence(found["name"][::-1], gap[: len(gap) - found.end()])
     key = key.rpartition(_CLAUSES)[2]
-    if " " in key and gap[len(gap) - found.end() - 1 : len(gap) - found.end()] == "=":
-        key = key.partition(" ")[2]  # ``method=net_mse seeds=1``: its first word is a value
+    sign, rest = gap[len(gap) - found.end() - 1 : len(gap) - found.end()], key.partition(" ")[2]
+    if rest and (sign == "=" or (sign == ":" and classify(rest).role in (Role.EPOCH, Role.STEP))):
+        key = rest  # ``method=net_mse seeds=1``, ``outdir:results step:20``: its first word is a value
     key = _INDEX.sub("", _OPENING_WORDS.sub("", key))
     clause, _, measured = key.rpartition(" with ")
     if clause and is_measure(measured) and not is_measure(clause):

@@ -11,6 +11,7 @@ FORMS = (
     "{'recall@10': 0.125, 'mrr': 0.25}\n",
     "OrderedDict([('recall@10', 0.125), ('mrr', 0.25)])\n",
     "OrderedDict([('recall@10', tensor(0.125)), ('mrr', np.float64(0.25))])\n",
+    "[('recall@10', 0.125), ('mrr', 0.25)]\n",
     "{'recall@10': 0.125,\n 'mrr': 0.25}\n",
     '{\n    "recall@10": 0.125,\n    "mrr": 0.25\n}\n',
 )
@@ -18,6 +19,7 @@ NO_RESULTS = (
     "OrderedDict([('conv', 0.25), ('fc', 0.5)])\n",
     "OrderedDict([('weight', tensor([0.25, 0.5])), ('bias', tensor([0.1]))])\n",
     "{'lr': 0.1,\n 'momentum': 0.9}\n",
+    "Pipeline(steps=[('scale', 0.5), ('model', 3)])\n",
     "{'accuracy': 0.5,\n 'model': 'small',\n 'data': 'digits'}\n",
     "loss_weights: {'accuracy': 0.5,\n 'f1': 0.25}\n",
     "metric_weights: OrderedDict([('accuracy', 0.5), ('f1', 0.25)])\n",
@@ -38,7 +40,7 @@ def test_results_are_metrics_however_the_dictionary_is_printed(form: str) -> Non
     assert _measured(form) == {"recall@10": 0.125, "mrr": 0.25}
 
 
-@pytest.mark.parametrize("form", FORMS[:4])
+@pytest.mark.parametrize("form", FORMS[:5])
 def test_a_word_in_front_says_on_which_data_they_were_measured(form: str) -> None:
     assert _measured(f"test result: {form}") == {"test recall@10": 0.125, "test mrr": 0.25}
 

@@ -24,7 +24,7 @@ _ENTRY = r"""(?:'[^']{1,40}'|"[^"]{1,40}")"""
 _VOCABULARY = re.compile("|".join(r"\{" + ", ".join(f"{_ENTRY}: {n}" for n in range(n, n + 4)) for n in (0, 1)))
 """A vocabulary or a list of class names with consecutive numbers: ``{'the': 1, 'step': 2, ..}``."""
 _NESTED = re.compile(r"""['"](?P<of>[A-Za-z_]{2,12})['"]\s{0,2}:\s{0,2}\{(?P<inner>[^{}]{0,2000})\}""")
-_ORDERED = re.compile(r"OrderedDict\(\[(?P<items>(?:\('[^'()]{1,80}', [^'\[\]]{1,80}\)(?:, )?){1,60})\]\)")
+_ORDERED = re.compile(r"(?:OrderedDict\()?\[(?P<items>(?:\('[^'()]{1,80}', [^'\[\]]{1,80}\)(?:, )?){1,60})\]\)?")
 _ITEM = re.compile(r"\(('[^'()]{1,80}'), ([^'\[\]]{1,80}?)\)(?=, \('|\Z)")
 _KEY = re.compile(r"""(['"])(?=[^'"{}]{1,80}['"]\s{0,4}:)""")
 _MAX_LINES = 60
@@ -56,7 +56,7 @@ class Dictionary(LineGrammar):
 
     name = "dictionary"
     priority = Priority.SHARED
-    needles = ("{", "}", "': ", '": ', "OrderedDict([")
+    needles = ("{", "}", "': ", '": ', "[('")
     examples = (
         Example(
             "{'loss': 3.5, 'learning_rate': 7e-06, 'epoch': 0.5} {'loss': 3.25, 'learning_rate': 7e-06, 'epoch': 1.0}\n"
@@ -83,7 +83,7 @@ class Dictionary(LineGrammar):
         """Return the readings of all dictionaries on the line; one printed over several lines comes with its last."""
         if self._open:
             return self._go_on(line)
-        if "OrderedDict([" in line:
+        if "[('" in line:
             plain = _ORDERED.sub(_unordered, line)
             return self._read(plain) or _results(plain)
         if _VOCABULARY.search(line):
@@ -168,7 +168,7 @@ def _results(line: str) -> Sequence[LineReading] | None:
 
 
 def _unordered(ordered: re.Match[str]) -> str:
-    """``OrderedDict([('acc', 0.5)])`` as ``{'acc': 0.5}``."""
+    """``OrderedDict([('acc', 0.5)])`` or a list of pairs as ``{'acc': 0.5}``."""
     return "{" + _ITEM.sub(r"\1: \2", ordered["items"]) + "}"
 
 
