@@ -93,6 +93,8 @@ class MetricNames:
         """The metrics so far, in order of appearance."""
         self.options: set[str] = set()
         """Names of configuration options, which are no metrics when they stand alone."""
+        self.act = False
+        """True if a line with a step has told of an episode."""
         self._quantities = {"loss": ("", "loss")}
         """The quantity that each assigned name stands for."""
         self._names: dict[tuple[str, str], str] = {}
@@ -130,9 +132,9 @@ class MetricNames:
             for name, value in reading.eval_metrics.items()
             if (shown := evaluated[name]) and not self._is_to_come(shown, value, reading.eval_metrics)
         }
-        measured = any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         episodic = not EPISODES.isdisjoint(map(str.lower, reading.metrics))
-        beside = beside or measured or episodic
+        self.act = self.act or (episodic and reading.counters.step is not None)
+        beside = beside or episodic or any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         settled = not beside and sum(map(is_setting, (*reading.metrics, *reading.eval_metrics))) > 1
         spreads = _spreads((*metrics, *eval_metrics))
         held_back = {

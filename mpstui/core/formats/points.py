@@ -237,6 +237,8 @@ class MetricPoint:
     """True if ``epoch_step`` counts samples: usable as an axis, but not as steps of the run."""
     of_trainings: bool = False
     """True if epochs are rounds of many trainings."""
+    acts: bool = False
+    """True if lines with a step tell of episodes: steps are those in an environment, not updates of the network."""
     undescribed: bool = False
     """True if the counters are those of a bar that shows no loss and does not say what it counts."""
     passes: int = 0

@@ -36,8 +36,7 @@ class Tracker:
         self.current = self._line = Counters()
         self._headed = False
         """True if the newest line with counters has nothing else on it: a heading of the lines below."""
-        self._plan = PlannedTotals()
-        self._ends = Ends(from_zero=from_zero)
+        self._plan, self._ends = PlannedTotals(), Ends(from_zero=from_zero)
         self._rates = LearningRates()
         self._throughput: float | None = None
         self._losses = LossBook()
@@ -390,6 +389,7 @@ class Tracker:
             series=reading.series,
             of_samples=reading.of_samples,
             of_trainings=self._launches.in_rounds,
+            acts=self.names.act,
             format=reading.grammar,
             part=reading.part,
             undescribed=reading.bar and reading.rank < 2,

@@ -349,5 +349,6 @@ def _known(point: MetricPoint, *, leads: bool) -> dict[str, Any]:
     if counters.step is None and counters.epoch_step is not None and in_epoch:
         known["steps"] = None  # what was taken for the run's total is that of an epoch
     known |= {"of_trainings": True} if point.of_trainings else {}
+    known |= {"acts": True} if point.acts else {}
     known |= {"starts_anew": True} if point.run else {}
     return {**known, "epoch_done": point.epoch_done, "first_epoch": point.first_epoch}

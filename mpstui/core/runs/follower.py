@@ -234,6 +234,8 @@ class RunFollower:
         beat = in_epochs(beats.own, printed, asked)
         if beat is not beats.own:
             points = {name: value for name, value in points.items() if name != "epoch"}
+        if beat is not None and beat.loss_seen == "backward" and printed.get("acts"):
+            beat = beat._replace(step_from=beat.step_from or "updates")  # it acts in an environment of its own
         return NumberWitnesses(
             Witness(self.own_name, said(beat, points)),
             Witness(beats.program_name, said(beats.program, {})),
@@ -310,7 +312,8 @@ class RunFollower:
 
         self._joined = self._joined or JoinedCurves()
         counts = told_by.get("step") == self.own_name and self._prints_batches(printed)
-        return self._joined.of(told, told_by.get("loss"), self.own_name if counts else None)
+        counts = counts or bool(self._printed.get("acts"))  # the agent counts updates
+        return self._joined.of(told, told_by.get("loss"), told_by.get("step") if counts else None)
 
     def _without_joined(self, numbers: Numbers) -> Numbers:
         """Return the numbers without the newest value of metrics that are shown as part of another curve."""

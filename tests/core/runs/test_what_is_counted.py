@@ -153,6 +153,27 @@ def test_the_updates_of_a_network_are_no_share_of_the_steps_of_its_environment(
     assert (numbers.step, numbers.steps) == (step, steps)
 
 
+@pytest.mark.parametrize(
+    ("line", "step", "steps"),
+    [
+        ("step:{n} episode:{e} R:{r}", 11900, 12000),
+        ("outdir:results/a1 step:{n} episode:{e} R:{r}", 11900, 12000),
+        ("Episode {e}/99 | Total steps: {n} | Return: {r}", 11900, 12000),
+        ("step {n} | loss {r}", 900, None),  # nothing says that it acts: it may print batches
+    ],
+)
+def test_steps_beside_an_episode_are_the_programs_in_whatever_environment(
+    home: Home, line: str, step: int, steps: int | None
+) -> None:
+    """It knows no gymnasium, so that the agent cannot tell its optimizer's steps from those of the environment."""
+    told = "".join(line.format(n=n, e=n // 50, r=n / 800) + "\n" for n in (11000, 11450, 11900))
+    found = shown(home, "python main.py --steps 12000", told, step=900)
+    assert (found.numbers.step, found.numbers.told_by["step"] != "agent") == (step, step == 11900)
+    assert step == 900 or found.numbers.steps == steps
+    returns = [view for name, view in found.series.items() if name in ("R", "Return")]
+    assert [view.axis for view in returns] == ["step"] * len(returns)
+
+
 def test_the_epochs_of_one_of_many_trainings_go_before_the_rounds_among_the_arguments(home: Home) -> None:
     numbers = shown(home, "python main_fed.py --epochs 8", "", step=4800, epoch=2, epochs=2, training=40).numbers
     assert (numbers.epoch, numbers.epochs) == (2, 2)
