@@ -81,6 +81,8 @@ _TWO_NAMES = re.compile(r"([^()]{2,40}) \(([^()]{2,20})\)")
 _OF_SOMETHING = re.compile(r" of (?:the|an?|all|its|our|your|this|that|every)\b")
 """After a percentage that measures nothing: ``15% of the price``."""
 _CURRENCIES = ("$", "€", "£")
+_OF_TIME = ({"B", "D"}, {"T", "D"})
+"""Names side by side that are the times of a batch and of its data; beside G, D is a discriminator."""
 _ABBREVIATED = ("L", "l")
 """Short for a loss, after a word for training or an evaluation: ``Train(L=0.695 | A=0.497)``."""
 
@@ -185,6 +187,7 @@ def pairs_of(line: str) -> list[Pair]:
     pairs = _of_the_whole(pairs) if scopes and "(" in line else pairs
     pairs = named_once(pairs) if len(scopes) > 1 else pairs
     pairs = _side_by_side(pairs) if "(" in line else pairs
+    pairs = _times(pairs) if "D " in line else pairs
     pairs = of_symbol(line, pairs) if line[:2].strip("[").isupper() else pairs
     pairs = of_row(line, pairs) if len(pairs) > 1 or "#" in line else pairs
     pairs = of_group(line, pairs) if " --" in line else pairs
@@ -213,6 +216,15 @@ def _side_by_side(pairs: list[Pair]) -> list[Pair]:
             found[at] = named(pair, first)
             found[at + 1] = named(behind, f"{whose} {second}".strip())._replace(marked=True, bracketed=False)
     return found
+
+
+def _times(pairs: list[Pair]) -> list[Pair]:
+    """Give a unit to ``B 0.12 (0.13) D 0.01 (0.02)``: the time of a batch, and of loading its data."""
+    named = [at for at, pair in enumerate(pairs) if not pair.bracketed]
+    for at, behind in pairwise(named):
+        if {pairs[at].key, pairs[behind].key} in _OF_TIME and "." in pairs[at].text and "." in pairs[behind].text:
+            pairs = [pair._replace(unit="s") if place in (at, behind) else pair for place, pair in enumerate(pairs)]
+    return pairs
 
 
 def _is_in_name(line: str, pair: Pair) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .vocabulary import STATISTIC_WORDS
+from .measures import is_measure
+from .vocabulary import PART_WORDS, STATISTIC_WORDS
 
 NUMBER = r"[-+−]?(?:\d{1,3}(?:,\d{3}){1,6}(?!,?\d)|\d{1,30}|(?=\.\d))(?:\.\d{1,30})?(?:[eE][-+]?\d{1,4})?"
 _PHASES = r"(tr|train|training|val|valid|validation|test|dev|eval)"
@@ -28,6 +29,35 @@ _IN_TURN = re.compile(
     rf"({NUMBER}), ({NUMBER})(?:, ({NUMBER}))?\Z"
 )
 """``IS, FID: 1.7, 341.4``: all the names, then all the values."""
+_LIST = re.compile(
+    r"(?<![\w/.-])(?P<whose>(?:[A-Za-z][a-z]{1,15} ){0,2})"
+    r"(?P<names>[A-Za-z][\w@]{0,15}(?:\s?/\s?[A-Za-z][\w@]{0,15}){1,5})"
+    rf"\s{{0,3}}[:=]?\s{{0,3}}(?P<values>{NUMBER}%?(?:\s?/\s?{NUMBER}%?){{1,5}})(?![\w/]|\.\d)"
+)
+"""``mIoU/mAcc/allAcc 0.41/0.52/0.83``, ``Macro P/R/F1: 0.5 / 0.6 / 0.7``."""
+_LETTERS = frozenset(("P", "R", "F"))
+"""Short for precision, recall and the F-score, in a list with a plain measure."""
+_PART = re.compile(
+    r"\s{0,8}(?P<part>(?P<word>[A-Za-z]{2,12})[ _]\d{1,4})\b(?: ?[-(] ?[\w .-]{1,40}\)?)?(?: [Rr]esult)?\s?[:|]"
+)
+"""At the start of a line of one class: ``Class_3 Result: iou/accuracy 0.41/0.52``."""
+
+
+def each_of_list(line: str) -> str:
+    """Put each measure of a list in front of its value: ``Macro P: 0.5, Macro R: 0.6, Macro F1: 0.7``."""
+    part = _PART.match(line)
+    of_part = f"{part['part']} " if part is not None and part["word"].lower() in PART_WORDS else ""
+
+    def spelt_out(match: re.Match[str]) -> str:
+        names, values = re.split(r"\s?/\s?", match["names"]), re.split(r"\s?/\s?", match["values"])
+        measured = [is_measure(name) for name in names]
+        known = any(measured) and all(one or name in _LETTERS for one, name in zip(measured, names, strict=True))
+        if len(names) != len(values) or not known or "." not in match["values"]:
+            return match.group()
+        whose = of_part or match["whose"]
+        return ", ".join(f"{whose}{name}: {value}" for name, value in zip(names, values, strict=True))
+
+    return _LIST.sub(spelt_out, line)
 
 
 def each_of_statistics(line: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .side_by_side import NUMBER, each_in_turn, each_of_both, each_of_statistics
+from .side_by_side import NUMBER, each_in_turn, each_of_both, each_of_list, each_of_statistics
 
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uff66-\uff9f"
 _ORDINAL = re.compile(
@@ -345,7 +345,7 @@ def _around_strokes(line: str) -> str:
     """Rewrite a count and its total, with both names before them or each name after its number, as ``name 3/20``."""
     line = _EACH_IN_BRACKETS.sub(r"[\1/\2]", line) if "]/[" in line else line
     if line.count("/") > 1:
-        line = _THREE_COUNTS.sub(r"\1\2", line)
+        line = each_of_list(_THREE_COUNTS.sub(r"\1\2", line))
     if "it/" in line:
         return _COUNTED_UNIT.sub(r"\1/\2", line)
     if _BEHIND_A_WORD.search(line) is None:
