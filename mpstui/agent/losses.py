@@ -71,6 +71,8 @@ class Losses:
 
     def __init__(self, torch: Any) -> None:
         self.backwards = 0
+        self.searches = False
+        """True if a step has evaluated the loss of its batch several times, which the program may count."""
         self._tensor = torch.Tensor
         self._unscaled: Any = None
         self._sites: dict[tuple[int, int], _Root] = {}
@@ -135,7 +137,9 @@ class Losses:
         before: int = self._evaluated.get(optimizer, 0)
         self._evaluated[optimizer] = now = sum(counts)
         most = max(root.passes for root in self._roots.values())  # evaluations before a resume are not among them
-        return max(1, min(now - before, most))
+        evaluations = max(1, min(now - before, most))
+        self.searches = self.searches or evaluations > 1
+        return evaluations
 
     @property
     def are_several(self) -> bool:

@@ -198,9 +198,9 @@ class Watch:
         metrics = {"backward_passes_per_step": float(passes), **further} if passes > 1 else further
         anew = self.steps.may_go_on or self._environ.get("MPSTUI_ATTEMPT", "1") != "1"
         counted = not told and step is not None
-        acts = "updates" if counted and self.scalars.acts else None
+        other = "updates" if self.scalars.acts else "evaluations" if self.losses.searches else None
         facts = {
-            "step_from": "process" if counted and anew and not self.steps.before else acts,
+            "step_from": "process" if counted and anew and not self.steps.before else other if counted else None,
             "loss_seen": "trainer" if told and (by_trainer or loss is not None) else "backward",
             "steps_per_second": self._pace.steps_per_second,
             "samples_per_second": self._pace.samples_per_second,

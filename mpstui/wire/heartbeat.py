@@ -85,7 +85,8 @@ class Heartbeat(NamedTuple):
     reliable) or ``trainer`` (a framework reports it). Set even before the first loss. None: the program reports."""
     step_from: Optional[str] = None
     """``process``: steps count from the start of this process, which may have resumed from a checkpoint; ``updates``:
-    they are optimizer updates, in a reinforcement learning program that counts environment steps itself."""
+    they are optimizer updates, in a reinforcement learning program that counts environment steps itself;
+    ``evaluations``: a step evaluates its loss several times, which the program may count."""
     first_epoch: Optional[int] = None
     """0 if the program counts its epochs from 0; None: from 1."""
     begun_step: Optional[int] = None

@@ -248,6 +248,7 @@ def test_a_step_that_evaluates_the_loss_many_times_accumulates_none_of_them(trai
     for _ in range(3):
         training.optimizer.step(closure)
         assert training.losses.passes_per_step == batches
+        assert training.losses.searches
     printed = closure()
     assert training.read() == (pytest.approx(printed * batches), {})
 

@@ -80,8 +80,8 @@ class NumberWitnesses(NamedTuple):
 
     @property
     def counts_updates(self) -> bool:
-        """True if the agent counts optimizer steps while the program and its arguments count environment steps."""
-        return self.beat is not None and self.beat.step_from == "updates"
+        """True if the agent counts optimizer steps while the program may count steps of an environment, or of LBFGS."""
+        return self.beat is not None and self.beat.step_from in ("updates", "evaluations")
 
     @property
     def sees_losses(self) -> bool:
@@ -266,9 +266,9 @@ class NumberWitnesses(NamedTuple):
         says, seen = self.printed.says, integer(self.own.says.get("step"))
         as_long = says.get("epoch_steps") is not None and says["epoch_steps"] == self.own.says.get("epoch_steps")
         printed = integer(says.get("step" if as_long else "printed_step"))
-        if not self.counts_anew or printed is None or seen is None:
-            return False
-        return are_alike(printed, seen, number(self.own.says.get("steps_per_second")))
+        may_be = self.counts_anew or (self.beat is not None and self.beat.step_from == "evaluations")
+        rate = number(self.own.says.get("steps_per_second"))
+        return may_be and None not in (printed, seen) and are_alike(printed or 0, seen or 0, rate)
 
     def _asked(self, count: str, asked: float | None, first: Witness | None, now: float) -> float | None:
         """Put a total from the arguments on the scale of the count: ``--epochs 2`` starting at epoch 4 ends with 5.
@@ -276,7 +276,7 @@ class NumberWitnesses(NamedTuple):
         ``--epoch 20`` may mean the total, unless it is the epoch to start from or to resume after.
         """
         begun = integer(self.printed.says.get("begun_epoch")) or 0
-        if count == "step" and self.counts_updates and first is self.own:
+        if count == "step" and first is self.own and self.beat is not None and self.beat.step_from == "updates":
             return None
         if asked is None and count == "epoch" and first is not None and not self.resumed:
             maybe = number(self.asked.says.get("epoch"))

@@ -311,7 +311,7 @@ def timed(
     alike = alike or (beat is not None and _count_alike(numbers, beat))
     within = numbers if by_program or beat is None or alike else beat
     end, epoch_end = planned_ends(numbers, within, one_of_many=one_of_many, stride=program.epoch_stride)
-    counted_anew = not (by_program or alike) and beat is not None and beat.step_from is not None
+    counted_anew = not (by_program or alike) and beat is not None and beat.step_from in ("process", "updates")
     by_bar = numbers.steps is not None and numbers.steps == within.epoch_steps and (numbers.epochs or 0) > 1
     if end is not None and (numbers.steps is None or by_bar) and not counted_anew:
         numbers = replace(numbers, steps=end, told_by={**numbers.told_by, "steps": "epochs"})

@@ -174,6 +174,24 @@ def test_steps_beside_an_episode_are_the_programs_in_whatever_environment(
     assert [view.axis for view in returns] == ["step"] * len(returns)
 
 
+@pytest.mark.parametrize(
+    ("done", "printed", "step", "steps"),
+    [
+        (1, 600, 600, None),  # it prints each evaluation, all within one step of the optimizer
+        (31, 30, 31, 90),  # it prints its steps
+        (301, 100, 301, None),  # after many steps of another optimizer
+        (31, None, 31, 90),
+    ],
+)
+def test_what_lbfgs_evaluates_within_a_step_may_be_what_the_program_counts(
+    home: Home, done: int, printed: int | None, step: int, steps: int | None
+) -> None:
+    output = "" if printed is None else "".join(f"Iter {n}, Loss: {1 / n:.5f}\n" for n in (printed - 1, printed))
+    rate = {"steps_per_second": 0.1} if done == 1 else {}
+    numbers = shown(home, "python pinn.py --max-steps 90", output, step=done, step_from="evaluations", **rate).numbers
+    assert (numbers.step, numbers.steps) == (step, steps)
+
+
 def test_the_epochs_of_one_of_many_trainings_go_before_the_rounds_among_the_arguments(home: Home) -> None:
     numbers = shown(home, "python main_fed.py --epochs 8", "", step=4800, epoch=2, epochs=2, training=40).numbers
     assert (numbers.epoch, numbers.epochs) == (2, 2)
