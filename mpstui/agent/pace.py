@@ -70,6 +70,8 @@ class Pace:
 
     def beat(self, now: float, step: int, samples: int, *, trained: bool) -> None:
         """Update speed and patience from the steps and samples that this process has done."""
+        if trained and step == self._step and not (self.was_away or self._away):
+            return  # in the middle of a step, as between the optimizers of a GAN: the stretch goes on
         elapsed, done, seen = now - self._at, step - self._step, samples - self._samples
         self._at, self._step, self._samples = now, step, samples
         # The beat of a save or an evaluation ends with the newest step: an evaluation since then is the next beat's.

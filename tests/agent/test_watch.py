@@ -511,6 +511,23 @@ def test_a_speed_is_that_of_ten_seconds_since_a_beat_may_hold_one_step_or_two(tm
     assert float(ran(script, tmp_path)[0]) == pytest.approx(1 / 0.75, rel=0.05)
 
 
+def test_the_speed_of_slow_rounds_is_that_of_all_their_optimizers(tmp_path: Path) -> None:
+    """Beats come in the middle of such a round too, where no step is done."""
+    script = (
+        "import time; at = [100.0]; time.monotonic = lambda: at[0]\n" + SCRIPT + "import json, os\n"
+        "nets = [torch.nn.Linear(8, 1) for _ in range(3)]\n"
+        "several = [torch.optim.SGD(one.parameters(), lr=0.1) for one in nets]\n"
+        "for batch in torch.utils.data.DataLoader(x.repeat(20, 1), batch_size=8):\n"
+        "    for one, its in zip(nets, several):\n"
+        "        at[0] += 1.1; its.zero_grad(); one(batch).mean().backward(); its.step()\n"
+        "told = json.load(open(os.environ['MPSTUI_RUN_DIR'] + '/attempts/1/heartbeat.json'))\n"
+        "print(told['step'], told['steps_per_second'])\n"
+    )
+    step, speed = ran(script, tmp_path)[0].split()
+    assert int(step) == 80
+    assert float(speed) == pytest.approx(1 / 3.3, rel=0.05)
+
+
 def test_a_compiled_optimizer_is_neither_traced_nor_lost(tmp_path: Path) -> None:
     script = (
         SCRIPT.replace("SGD", "Adam")
