@@ -266,7 +266,9 @@ class Evaluated:
 
     def _without_known(self, reading: LineReading) -> LineReading:
         """Drop values after the end of training that were reported during it: the best, the last."""
-        if not self._is_over or not reading.eval_metrics:
+        epoch = reading.counters.epoch
+        is_next = epoch is not None and epoch > self._epoch  # it was no end: a part was over, an evaluation's own loop
+        if not self._is_over or not reading.eval_metrics or is_next:
             return reading
         told = {name.lower(): now for name, now in reading.eval_metrics.items()}
         known = [one for name in told for one in self._extremes.get(name, ())]

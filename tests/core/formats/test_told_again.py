@@ -172,3 +172,15 @@ def test_a_record_of_what_lines_have_told_one_by_one_is_no_new_point() -> None:
 def test_evaluations_that_come_to_the_same_are_points_each() -> None:
     points = told("val acc: 0.5, val f1: 0.25\n" * 3 + "val acc: 0.5\nval f1: 0.25\n" * 3)
     assert values(points, "val acc") == [0.5] * 6
+
+
+def test_an_evaluation_that_names_the_next_epoch_is_new_though_something_was_finished_and_nothing_changed() -> None:
+    shown = "{kind} Results - Epoch: {n} Avg accuracy: 1.00 Avg loss: {loss}\n"
+    ended = "2026-03-01 22:40:40,630 evaluator INFO: Engine run finished. Time taken: 00:00:00.815\n"
+    losses = ["0.21", "0.01", "0.00", "0.00", "0.00"]
+    logs = [
+        ended + shown.format(kind=kind, n=n, loss=loss)
+        for n, loss in enumerate(losses, 1)
+        for kind in ("Training", "Validation")
+    ]
+    assert len(values(told("".join(logs)), "Validation Avg accuracy")) == 5
