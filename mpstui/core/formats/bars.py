@@ -26,6 +26,7 @@ _OPEN_BAR = re.compile(
     r"(?<![\w.,/-])(?P<n>\d{1,12})(?:it|steps?|batch(?:es)?) \[(?P<elapsed>\d{1,4}(?::\d\d){1,2})"
     r"(?:, {0,8}(?P<rate>[\d.?]{1,20})\s?(?P<rateunit>[^\s,\]]{1,24}))?"
 )
+_COUNT = re.compile(r"(?<![\w.,/])(\d{1,9})\s?/\s?(\d{1,9})(?![\w,/]|\.\d)")
 _NAMES_A_STEP = re.compile(r"(?i)(?:step|iter|update)s?\s{0,3}[:=]")
 _OTHER_WORK = re.compile(
     r"(?i)\b(?:map|mapping|load\w{0,3}|generat\w{0,12}|download\w{0,3}|fetch\w{0,3}|sav\w{0,3}|tokeni\w{0,5}|format\w{0,4}|filter\w{0,3}|"
@@ -107,14 +108,16 @@ def _open_bars(text: str) -> list[BarFrame]:
     postfix = text[match.end() : close if close >= 0 else len(text)].strip(" ,")
     unit = match["rateunit"] or ""
     rank, has_loss = rank_of(description, unit), _OWN_LOSS.search(postfix) is not None
-    if rank < 1 or not (has_loss or (rank > 1 and int(match["n"]))) or _NAMES_A_STEP.search(postfix) is not None:
+    n = int(match["n"])
+    total = _total_beside(description, n)
+    if rank < 1 or not (has_loss or (rank > 1 and (n or total))) or _NAMES_A_STEP.search(postfix) is not None:
         return []
     return [
         BarFrame(
             end=close + 1 if close >= 0 else len(text),
             description=description,
-            n=int(match["n"]),
-            total=None,
+            n=n,
+            total=total,
             rate=_rate(match["rate"], unit),
             postfix=postfix,
             counts_epochs="epoch" in unit.lower(),
@@ -122,6 +125,12 @@ def _open_bars(text: str) -> list[BarFrame]:
             rank=rank,
         )
     ]
+
+
+def _total_beside(description: str, n: int) -> int | None:
+    """Return the total that a description names with the bar's own count: 45 in ``Batch (7/45) | Acc (31/64)`` at 8."""
+    counts = ((int(count[1]), int(count[2])) for count in _COUNT.finditer(description))
+    return next((total for done, total in counts if abs(done - n) <= 1 and max(done, n) <= total), None)
 
 
 def _full_bars(text: str) -> list[BarFrame]:

@@ -95,3 +95,38 @@ def test_a_share_of_a_count_in_a_sentence_is_no_bar() -> None:
     reader = LogReader()
     reader.feed(b"kept 50% 4/8 [as before] of the loss 0.5\naccuracy 50% 4/8 [took 00:05, loss 0.5]\n")
     assert reader.summary().train_loss is None
+
+
+def nested(epochs: int, *, whole: bool) -> str:
+    """A bar around all epochs, named anew for each; in it a bar of the training and one of its test, told alike."""
+    text = "\rEpoch: 0:   0%|   | 0/100 [00:00<?, ?it/s]\n"
+    for epoch in range(epochs):
+        title = f"Epoch: {epoch} | Val acc: {9 + epoch}.500" if epoch else "Epoch: 0"
+        text += f"\r{title}:   {epoch}%|   | {epoch}/100 [00:0{epoch}<09:00,  7.64s/it]" if epoch else ""
+        for length in (20, 6):
+            for n in range(1, length + 1):
+                loss = 3 - epoch / 10 - n / 100
+                shown = f"Batch: ({n - 1}/{length}) | Loss: {loss:.3f} | Acc: {n / 3:.3f}% ({n}/{8 * n})"
+                at = f"{5 * n}%|##| {n}/{length} [00:0{n % 9}<00:09," if whole else f": {n}it [00:0{n % 9},"
+                text += f"\r{shown}: {at} 11.13it/s]"
+            text += "\n"
+        text += f"\r{title}:   {epoch + 1}%|   | {epoch + 1}/100 [00:0{epoch}<09:00,  7.64s/it]"
+    return text
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_bar_around_all_epochs_counts_them_though_it_names_each(whole: bool) -> None:
+    found = read(nested(6, whole=whole))
+    assert (found.epoch, found.epochs, found.runs) == (6, 100, 1)
+    assert (found.step, found.steps) == (20, 20)
+    assert found.train_loss is not None
+    assert found.train_loss.count == 120
+
+
+def test_a_bar_that_names_its_epoch_and_begins_anew_counts_steps() -> None:
+    text = ""
+    for epoch in range(1, 6):
+        for n in range(8):
+            text += f"\rEpoch {epoch}: {10 * n}%|##| {n}/8 [00:0{n}<00:09, 1.02it/s, loss={5 / (n + epoch):.4f}]"
+    found = read(text)
+    assert (found.epoch, found.epochs, found.step, found.steps) == (5, None, 7, 8)

@@ -32,6 +32,10 @@ _NO_EPOCHS = re.compile(
     r"(?i)(?:fold|stage|phase|trial|seed|gpu|rank|client|batch|step|iter\w{0,6}|round|part|task|worker|run)s?[\s:#\[(]{0,3}\d{1,6}\s?/"
 )
 
+_EPOCH_NAMED = re.compile(r"(?i)epochs?[\s:#\[(]{0,3}(\d{1,6})\b(?!\s?[/\d])")
+_COUNTED = re.compile(r"(?i)(?:batch(?:es)?|steps?|iter\w{0,6})\b")
+"""A description that only counts, as that of an evaluation may do too."""
+
 
 class Tqdm(LineGrammar):
     """Progress bars whose description and postfix are free text."""
@@ -53,12 +57,35 @@ class Tqdm(LineGrammar):
         Example("2|15|Loss: 1.05:  40%|████      | 5/10 [00:01<00:01,  4.0it/s]\n", 1.05, epoch=2, step=15),
     )
 
+    def __init__(self) -> None:
+        self._named: dict[Number, tuple[int, Number]] = {}
+        """For each total of a bar, the epoch that its description named last, and its count there."""
+        self._epochs: set[Number] = set()
+        """The totals of bars that have proven to count epochs."""
+
+    def _of_epochs(self, frame: BarFrame) -> Counters | None:
+        """Return the counters of a bar around all epochs, which names each: ``Epoch: 3 | acc 91.2:  30%|..| 3/10``.
+
+        It does not begin anew when the next epoch is named.
+        """
+        named = _EPOCH_NAMED.match(frame.description)
+        if named is None or frame.n is None or frame.total is None or not 1 < frame.total <= _MAX_EPOCHS:
+            return None
+        epoch, (before, n) = int(named[1]), self._named.get(frame.total, (-2, 0))
+        self._named[frame.total] = epoch, frame.n
+        if epoch == before + 1 and 0 < n <= frame.n < frame.total and epoch - 1 <= frame.n <= epoch:
+            self._epochs.add(frame.total)
+        return Counters(epoch=frame.n, epochs=frame.total) if frame.total in self._epochs else None
+
     def read(self, line: str) -> Sequence[LineReading] | None:
         """Return None: bars are cut out of a line before grammars see it."""
         return None
 
     def read_bar(self, frame: BarFrame) -> LineReading | None:
         """Return the counters of the loop and the metrics shown with it."""
+        epochs = self._of_epochs(frame)
+        if epochs is not None:
+            frame = replace(frame, rank=max(frame.rank, 1))  # measures of an evaluation beside it are the last epoch's
         if frame.n is None or frame.rank == 0:
             return None
         if frame.total is not None and frame.total <= 1 and not frame.postfix:
@@ -69,11 +96,11 @@ class Tqdm(LineGrammar):
         if frame.rank < 0:
             values = [pair._replace(scope=NameScope.EVAL) for pair in values]
         shown = assemble(self.name, "", values, strict=False) or LineReading(self.name)
-        counters = _counters(frame, shown.counters)
+        counters = epochs or _counters(frame, shown.counters)
         series = series_name(f"bar {shown.loss_name}", Counters())
         if (tag := _TAG.match(frame.description)) is not None:
             series += tag[1].lower()  # several networks trained at once have a bar each
-        if frame.rank <= 1:
+        if frame.rank <= 1 or _COUNTED.match(frame.description):
             series += str(frame.total)  # an unlabelled bar: its length tells it from an evaluation's
         rank = 3 if shown.loss is not None else frame.rank
         if frame.n == 0 and shown.loss == 0:
