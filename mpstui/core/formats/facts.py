@@ -127,7 +127,8 @@ def device_of(line: str) -> Fact | None:
         return Fact(device="cuda")
     alone = _SAID_ALONE.match(line)
     if alone is not None:
-        return Fact(device=alone[1].lower(), stated=True)
+        is_title = alone.group() in ("CPU", "GPU")  # perhaps of a list of options
+        return Fact(device=alone[1].lower(), stated=not is_title)
     if _CPU_ALONE.search(line):
         return Fact(device="cpu", stated=True)
     alone = _TO_BE_USED.match(line)

@@ -173,6 +173,8 @@ def test_what_is_used_wins_over_what_was_asked_for() -> None:
     assert standing("Using device: cpu", "Namespace(epochs=3, device='cuda')").device == "cpu"
     assert standing("Namespace(epochs=3, device='cuda')").device == "cuda"
     assert standing("Namespace(epochs=3, device='cuda')", "Using device: cpu").device == "cpu"
+    assert standing("Using cpu or mps", "GPU", "  Use GPU:    0      GPU:    0").device == "cpu"
+    assert standing("GPU").device == "gpu"
 
 
 TRAINED = ("Epoch 1/20 loss 0.9", "Epoch 2/20 loss 0.8")
