@@ -144,11 +144,15 @@ def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
 
     A named step with a total (``val step 500/9000``) may be the position of the training. After the epoch it is a
     batch, as it is after a separate word for the evaluation: ``Valid: [ 3/50] Step 010/390``, ``Valid  Iter: [2/6]``.
+    One without a total (``Valid Epoch 3 Iteration 20``) is a batch if training is beyond it, see ``of_batch``.
     """
     tagged = len(pairs) > 1 and _is_tag(pairs[0]) and pairs[0].scope is NameScope.EVAL and pairs[0].total
     if tagged and pairs[1].name.role in (Role.STEP, Role.BATCH) and pairs[1].total:
         return or_zero(pairs[1].counted), or_zero(pairs[1].planned)
-    for pair in pairs:
+    for index, pair in enumerate(pairs):
+        inner = index > 0 and _is_epoch(pairs[index - 1]) and pair.name.role in (Role.STEP, Role.BATCH)
+        if inner and pair.said and pair.scope is NameScope.EVAL and pair.counted is not None and not pair.total:
+            return pair.counted, math.inf
         of_run = pair.name.role is Role.STEP and not (pair.said and pair.total)
         if of_run or pair.name.role is Role.LOSS or (pair.key and is_measure(pair.key)):
             return None  # after a value it is part of that: ``acc 97.1% (971/1000)``

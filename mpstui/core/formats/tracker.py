@@ -23,7 +23,7 @@ from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
-from .under_way import DrawnEvaluation, UnderWay
+from .under_way import DrawnEvaluation, UnderWay, of_batch
 
 
 class Tracker:
@@ -66,7 +66,7 @@ class Tracker:
             reading, self._evaluated.trained_at(reading, series), self.current, trained=self._trained
         )
         below = self.names.not_shown(below, self._banner.repeats) if self._banner.repeats else below
-        reading = self._as_meant(self._evaluated.of(below))
+        reading = of_batch(self._as_meant(self._evaluated.of(below)), self.current)
         if reading.brief:
             self._forget_bar(reading)
             return None
@@ -102,15 +102,15 @@ class Tracker:
         reading = once
         point = self.point(reading)
         if reading.phase is Phase.EVAL and reading.under_way is not None and reading.eval_metrics:
-            self._late += filter(None, [self._under_way.keep(reading, point)])
+            self._late += self._under_way.keep(reading, point)
             return None
-        self._late += filter(None, [self._under_way.hear(reading)])
+        self._late += self._under_way.hear(reading)
         self._late += self.names.late(point)
         return point
 
     def end(self) -> None:
         """Handle the end of the log: release what was waiting for an evaluation to finish or for another group."""
-        self._late += filter(None, [*map(self._place, self._groups.release()), self._under_way.end()])
+        self._late += [*filter(None, map(self._place, self._groups.release())), *self._under_way.end()]
         self._late += self.names.left(self.point(LineReading("key-value")))
 
     def take_late(self) -> list[MetricPoint]:
@@ -140,7 +140,7 @@ class Tracker:
             return None
         if first.bar and (first.running or steps is None or not self._bars.is_news(first)):
             return None
-        self._late += filter(None, [self._under_way.hear(last)])
+        self._late += self._under_way.hear(last)
         self._evaluated.learn(last)
         last = self.names.of(last, self._moves, self.current)
         self._remember(last)

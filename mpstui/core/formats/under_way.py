@@ -106,67 +106,93 @@ class _Pass:
         """True if no further line was due before the end; without a total, any line may be the last."""
         return self.alone or math.isinf(self.whole) or self.seen + max(self.between, 1) >= self.whole
 
+    def take_result(self, reading: LineReading) -> None:
+        """Drop the values that a summary repeats."""
+        rest = {n: v for n, v in self.newest.eval_metrics.items() if n not in reading.eval_metrics}
+        self.alone = self.alone and len(rest) == len(self.newest.eval_metrics)
+        self.newest = replace(self.newest, eval_metrics=rest)
+
 
 class UnderWay:
-    """Holds back the latest interim values of an evaluation until it is over."""
+    """Holds back the latest interim values of evaluations until training goes on.
+
+    There are several where the validation and the test of an epoch follow each other: one summary may tell both.
+    """
 
     def __init__(self) -> None:
-        self._pass: _Pass | None = None
-        self._told: MetricPoint | None = None
-        """The result of the newest evaluation, until training goes on."""
+        self._passes: list[_Pass] = []
+        self._told: list[MetricPoint] = []
+        """The results of the newest evaluations, until training goes on."""
 
     def without_repeated(self, reading: LineReading) -> LineReading:
         """Return the reading without values its evaluation has already told; another bar may stand between the two."""
-        told = {} if self._told is None else self._told.eval_metrics
+        told = {name: value for point in self._told for name, value in point.eval_metrics.items()}
         if not told or not reading.eval_metrics or reading.bar:
             return reading
         rest = {n: v for n, v in reading.eval_metrics.items() if n not in told or not _is_same(v, told[n])}
         return reading if len(rest) == len(reading.eval_metrics) else replace(reading, eval_metrics=rest)
 
-    def keep(self, reading: LineReading, point: MetricPoint) -> MetricPoint | None:
-        """Keep the interim values of a line; if it starts another evaluation, return the result of the one before."""
+    def keep(self, reading: LineReading, point: MetricPoint) -> list[MetricPoint]:
+        """Keep the interim values of a line; if it repeats an evaluation, return the results of those before."""
         if reading.under_way is None:
-            return None
+            return []
         seen, whole = reading.under_way
-        now = self._pass
-        if now is not None and _goes_on(now, reading, point):
+        now = next((one for one in self._passes if _goes_on(one, reading, point)), None)
+        if now is not None:
             if seen > now.seen:
                 now.between, now.alone = seen - now.seen, False
             now.newest, now.seen = point, seen
-            return None
-        before = self.end()
-        self._pass = _Pass(point, seen, whole, seen)
+            return []
+        before = [] if all(_is_another(one, point) for one in self._passes) else self.end()
+        self._passes.append(_Pass(point, seen, whole, seen))
         return before
 
-    def hear(self, reading: LineReading) -> MetricPoint | None:
+    def hear(self, reading: LineReading) -> list[MetricPoint]:
         """Take in another line: values of the evaluation on it are its result, and a line of training ends it."""
-        if self._told is not None and (
-            reading.loss is not None or reading.counters.epoch not in (None, self._told.counters.epoch)
+        if self._told and (
+            reading.loss is not None or reading.counters.epoch not in (None, self._told[-1].counters.epoch)
         ):
-            self._told = None
-        if self._pass is None:
-            return None
+            self._told = []
+        if not self._passes:
+            return []
         if reading.eval_metrics:
-            rest = {n: v for n, v in self._pass.newest.eval_metrics.items() if n not in reading.eval_metrics}
-            self._pass.alone = self._pass.alone and len(rest) == len(self._pass.newest.eval_metrics)
-            self._pass.newest = replace(self._pass.newest, eval_metrics=rest)
+            for one in self._passes:
+                one.take_result(reading)
         # A line above the result may repeat the epoch that was evaluated.
-        again = reading.counters == Counters(epoch=self._pass.newest.counters.epoch, epochs=reading.counters.epochs)
+        epoch = self._passes[-1].newest.counters.epoch
+        again = reading.counters == Counters(epoch=epoch, epochs=reading.counters.epochs)
         moves = reading.loss is not None or (reading.counters.positioned and not again)
-        return self.end() if moves and reading.phase is Phase.TRAIN else None
+        return self.end() if moves and reading.phase is Phase.TRAIN else []
 
-    def end(self) -> MetricPoint | None:
-        """Return the interim values that no summary has repeated, if the evaluation had reached its end."""
-        over, self._pass = self._pass, None
-        if over is None or not over.has_ended or not over.newest.eval_metrics:
-            return None
-        self._told = over.newest
-        return over.newest
+    def end(self) -> list[MetricPoint]:
+        """Return the interim values that no summary has repeated, of evaluations that had reached their end."""
+        over, self._passes = self._passes, []
+        found = [one.newest for one in over if one.has_ended and one.newest.eval_metrics]
+        self._told = found or self._told
+        return found
+
+
+def of_batch(reading: LineReading, trained: Counters) -> LineReading:
+    """Return the reading as a result if what may be batches of an evaluation is the step that training has reached.
+
+    ``>> test Epoch 3 Iteration 0 loss 0.5`` counts batches: it stands below ``Epoch 3 Iteration 20`` of the training.
+    """
+    if reading.bar or reading.under_way is None or not math.isinf(reading.under_way[1]):
+        return reading
+    same_epoch = reading.counters.epoch in (None, trained.epoch)
+    is_batch = same_epoch and reading.under_way[0] < or_zero(trained.shown_step)
+    return reading if is_batch else replace(reading, under_way=None)
 
 
 def _is_same(value: float, told: float) -> bool:
     """True if two values agree in the digits that both were printed with: a bar has fewer decimals."""
     return f"{value:.3g}" == f"{told:.3g}" or is_rounded(value, told)
+
+
+def _is_another(one: _Pass, point: MetricPoint) -> bool:
+    """True if two evaluations of one epoch measure different things, as on different data."""
+    same_epoch = point.run == one.newest.run and point.counters.epoch == one.newest.counters.epoch
+    return same_epoch and one.newest.eval_metrics.keys().isdisjoint(point.eval_metrics)
 
 
 def _goes_on(now: _Pass, reading: LineReading, point: MetricPoint) -> bool:

@@ -245,3 +245,29 @@ def test_a_padded_count_of_batches_is_one() -> None:
     lines = "".join(f"Evaluating Epoch 1 {25.0 * n:5.1f}% | batch: {n:9d} of {4:9d} | loss: 0.9{n}\n" for n in range(4))
     points = LogReader().feed(f"epoch 1 loss 0.5\n{lines}Epoch 1 Validation Summary: loss: 0.75 |\n".encode())
     assert [dict(point.eval_metrics) for point in points if point.eval_metrics] == [{"val loss": 0.75}]
+
+
+def test_one_summary_tells_the_results_of_the_validation_and_the_test_above_it() -> None:
+    """Their batches have no total, and there are too few of them to print a second line."""
+    evaluation = (
+        ">> valid \tEpoch {e} \t Iteration 0 \t loss 0.7{e}\n>> test \tEpoch {e} \t Iteration 0 \t loss 0.8{e}\n"
+        "Val loss: 0.4{e} \t test loss: 0.5{e} \t epoch {e}\n"
+    )
+    lines = "".join(
+        f"Epoch {e} \t Iteration 0 \t loss 2.{e}\nEpoch {e} \t Iteration 20 \t loss 1.{e}\n" + evaluation.format(e=e)
+        for e in (0, 1, 2)
+    )
+    reader = LogReader()
+    points = [*reader.feed(lines.encode()), *reader.close()]
+    told = [dict(point.eval_metrics) for point in points if point.eval_metrics]
+    assert [sorted(one.values()) for one in told] == [[0.4, 0.5], [0.41, 0.51], [0.42, 0.52]]
+    assert [point.loss for point in points if point.loss is not None] == [2.0, 1.0, 2.1, 1.1, 2.2, 1.2]
+
+
+def test_the_step_of_the_training_is_no_batch_of_its_evaluation() -> None:
+    lines = "".join(
+        f"Epoch 0 Iteration {step} loss 1.{step}\nValid Epoch 0 Iteration {step} loss 0.{step}\n"
+        for step in (10, 20, 30)
+    )
+    points = LogReader().feed(lines.encode())
+    assert [value for point in points for value in point.eval_metrics.values()] == [0.1, 0.2, 0.3]
