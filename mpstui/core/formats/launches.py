@@ -49,7 +49,9 @@ class Launches:
         evaluates = reading.phase is Phase.EVAL and reading.counters.epoch is not None
         if self._opened and (reading.loss is not None or reading.learning_rate is not None or evaluates):
             main, now = self._losses.primary, reading.counters
-            if main and not reading.bar and reopens(main, now if now.positioned else current):
+            # The epoch may be on a line above: the loss has a step of its own, the main series perhaps none.
+            places = (now, now.or_else(current)) if now.positioned else (current,)
+            if main and not reading.bar and any(reopens(main, place) for place in places):
                 return True
             self._opened = False
         main = self._losses.primary if reading.loss is not None and not reading.bar else None

@@ -59,3 +59,14 @@ def test_a_test_at_the_end_that_is_told_as_one_of_epoch_0_begins_no_run() -> Non
 def test_a_second_training_without_a_loss_begins_as_the_first_one_has() -> None:
     found = read(in_words(last=7) + in_words(last=3))
     assert (found.runs, found.epoch) == (2, 3)
+
+
+def test_a_launch_is_told_from_one_that_failed_in_its_first_epoch_though_only_a_batch_has_a_step() -> None:
+    def launch(batch: float, mean: float) -> str:
+        return f"Parameters: run 1\nTraining epoch: 0\n\tIter 0 Done. | loss: {batch} | lr: 0.01\n\tmean_loss: {mean}\n"
+
+    longer = "Parameters: run 1\n" + "".join(f"Training epoch: {n}\n\tmean_loss: 2.{n}\n" for n in range(9))
+    nothing = "Parameters: run 1\nTraining epoch: 0\n"
+    found = read(longer + launch(1.75, 2.5) + nothing + nothing + launch(1.65, 1.625))
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) in ((1.65, 1), (1.625, 1))
