@@ -136,7 +136,7 @@ class MetricNames:
         self.act = self.act or (episodic and reading.counters.step is not None)
         beside = beside or episodic or any(is_measure(name) or self._is_trained(name) for name in eval_metrics)
         settled = not beside and sum(map(is_setting, (*reading.metrics, *reading.eval_metrics))) > 1
-        spreads = _spreads((*metrics, *eval_metrics))
+        spreads = _spreads((*metrics, *eval_metrics), beside=beside)
         held_back = {
             name
             for name, value in (*metrics.items(), *eval_metrics.items())
@@ -367,12 +367,17 @@ class MetricNames:
 
 
 @lru_cache(maxsize=_MOST)
-def _spreads(names: tuple[str, ...]) -> frozenset[str]:
-    """Return the names of statistics (``min reward``) of a measure whose mean is on the same line."""
+def _spreads(names: tuple[str, ...], *, beside: bool) -> frozenset[str]:
+    """Return the names of statistics (``min reward``) of a measure whose mean is on the same line.
+
+    ``beside`` something of training, other means there were measured too, even if they never change (``ep_len_mean``).
+    """
     words = {name: words_of(name) for name in names}
     taken = {name: tuple(word for word in words[name] if word not in STATISTIC_WORDS) for name in names}
-    centres = {taken[name] for name in names if not CENTRES.isdisjoint(words[name]) and is_measure(name)}
-    return frozenset(name for name in names if taken[name] in centres and len(taken[name]) < len(words[name]))
+    means = [name for name in names if not CENTRES.isdisjoint(words[name])]
+    centres = {taken[name] for name in means if is_measure(name)}
+    spread = {name for name in names if taken[name] in centres and len(taken[name]) < len(words[name])}
+    return frozenset(spread.union(means) if beside and centres else spread)
 
 
 def _is_measured_0(name: str, value: float) -> bool:

@@ -323,6 +323,11 @@ def test_a_score_that_stands_still_at_first_has_all_its_points() -> None:
     assert sorted(told) == [(1, -1.0), (2, -1.0), (3, 0.0), (4, 0.4483), (5, 0.5012)]
 
 
+def test_a_mean_beside_the_mean_of_a_measure_is_a_metric_though_it_never_changes() -> None:
+    rows = "".join(f"iteration {n} | ep_len_mean 200 | ep_rew_mean -1.{n} | horizon 200\n" for n in range(1, 9))
+    assert set(names(rows)) == {"ep_len_mean", "ep_rew_mean"}
+
+
 def test_what_stays_at_0_is_a_metric_where_its_name_says_so() -> None:
     """A sparse reward, and what is measured on the data of the training: a setting of 0 is not told at each step."""
     rows = "".join(f"{step},{1 / step},0.0,0.0,0.0,0.0\n" for step in range(1, 2000))
