@@ -78,7 +78,10 @@ _METAL = "name: METAL"
 """TensorFlow's name for the GPU of a Mac, which it otherwise reports like a CUDA device."""
 _TO_BE_USED = re.compile(r"(?i)(?:the )?(cuda(?::\d{1,3})?|mps|cpu|gpu) (?:will be|is being|is) used\.?\Z")
 _CPU_ALONE = re.compile(r"(?i)\b(?:run|train|running|training) (?:in|on) CPU[ -]only mode\b")
-_CUDA_SET = re.compile(r"(?:use_)?cuda\s?[:=]\s?True\Z")
+_CUDA_SET = re.compile(
+    r"(?:use_)?cuda\s?[:=]\s?True\Z|GPU\s{0,20}[:=]\s{0,4}(?:NVIDIA|Tesla|GeForce|Quadro|RTX|GTX|TITAN)\b[^,;:]{0,60}\Z"
+)
+"""A setting, or the one GPU that a heading names: no statement, but nothing else may be said."""
 _ENTRY_ALONE = re.compile(r"\{?'device': '(cuda(?::\d{1,3})?|mps|cpu)'[,}]?\Z|solver_mode: (CPU|GPU)\Z")
 """Among settings printed one to a line; Caffe calls the device the mode of its solver."""
 _SAID_ALONE = re.compile(r"(?:Use (?=CPU|GPU))?(CPU|GPU|cuda(?::\d)?|mps|cpu)\.?(?:: cuda:\d)?\Z")

@@ -105,6 +105,8 @@ DEVICES = [
     ("1234.5 examples/sec on cpu", "cpu"),
     ("solver_mode: GPU", "gpu"),
     ("solver_mode: CPU", "cpu"),
+    ("GPU          : NVIDIA GeForce RTX 4090", "cuda"),
+    ("GPU: Tesla T4 (15.8 GB)", "cuda"),
 ]
 
 
@@ -125,6 +127,7 @@ def test_a_printed_device_is_the_device(line: str, device: str) -> None:
         "MPS device found",
         "Found 2 CUDA devices",
         "Detected GPU: NVIDIA A100",
+        "GPU: NVIDIA A100, driver 550",
         "No CUDA device found",
         "CPU cores: 8",
         "Using 8 CPU cores",
@@ -167,6 +170,10 @@ def test_what_is_only_there_or_holds_something_else_is_not_the_device(line: str)
 
 def test_the_newest_statement_of_a_device_wins() -> None:
     assert standing("Using device: mps", "step 1 loss 2.0", "MPS out of memory: falling back to cpu").device == "cpu"
+
+
+def test_a_gpu_in_a_heading_is_not_the_device_where_another_one_is_used() -> None:
+    assert standing("Using device: cpu", "GPU: NVIDIA GeForce GTX 1050").device == "cpu"
 
 
 def test_what_is_used_wins_over_what_was_asked_for() -> None:
