@@ -106,10 +106,10 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
     lines = [line[-LONGEST_LINE:] for line in re.split(r"[\r\n]+", output) if line]
     for rule in rules:
         line = _last_line(rule.patterns, lines)
-        if line is not None and _last_line(rule.unless, lines) is None:
+        if line is not None and not _is_found(rule.unless, lines):
             return rule.id, line.strip()
     for rule in rules:
-        if ending.signal is not None and ending.signal in rule.signals and _last_line(rule.unless, lines) is None:
+        if ending.signal is not None and ending.signal in rule.signals and not _is_found(rule.unless, lines):
             return rule.id, f"signal {ending.signal}"
     for rule in rules:
         if ending.code and ending.code in rule.codes:
@@ -119,11 +119,22 @@ def find_cause(rules: Sequence[CauseRule], ending: Ending, output: str) -> tuple
 
 def _last_line(patterns: Sequence[str], lines: Sequence[str]) -> str | None:
     """Return the last line in which one of the patterns is found."""
+    readable = _readable(patterns)
+    return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in readable)), None)
+
+
+def _is_found(patterns: Sequence[str], lines: Sequence[str]) -> bool:
+    """Whether one of the patterns is found, in one line or across several."""
+    text = "\n".join(lines)
+    return any(pattern.search(text) for pattern in _readable(patterns))
+
+
+def _readable(patterns: Sequence[str]) -> list[re.Pattern[str]]:
     readable = []
     for pattern in patterns:
         with contextlib.suppress(re.error):  # an invalid pattern names no cause, and must not cost the record
             readable.append(re.compile(pattern))
-    return next((line for line in reversed(lines) if any(pattern.search(line) for pattern in readable)), None)
+    return readable
 
 
 class Crash(NamedTuple):

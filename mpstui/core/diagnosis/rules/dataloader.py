@@ -120,6 +120,10 @@ RULES = (
             r"unable to (?:allocate|write to|resize) (?:file |shared memory ?(?:\(shm\))? for file )?</torch_",
             r"unable to allocate shared memory",
             r"No space left on device: \W?/dev/shm",
+            # Linux; macOS adds the number of the signal.
+            r"worker \(pid(?:\(s\))? \d+\) is killed by signal: Bus error\.",
+            # Python keeps the locks of its processes there too.
+            r"\bSemLock\([^:]{0,200}OSError: \[Errno 28\]",
         ),
         confidence=0.96,
         outranks=("dl_worker_signal", "bus_error", "disk_full", "too_many_files"),
