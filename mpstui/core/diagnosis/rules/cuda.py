@@ -171,6 +171,10 @@ RULES = (
             r"Cuda failure .{0,12}out of memory",
             r"cudaErrorMemoryAllocation",
             r"GPU \d+ has a total capac",
+            # XLA (of JAX) and TensorFlow.
+            r"RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
+            r"Allocator \(GPU_\d+_\w+\) ran out of memory",
+            r"\bby allocator GPU_\d",
             # The allocator asks NVML who uses the GPU's memory only once it is out of memory, and then trips over it.
             r"NVML_SUCCESS == .{1,160}INTERNAL ASSERT FAILED at \S{0,200}CUDACachingAllocator",
         ),
