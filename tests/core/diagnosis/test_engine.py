@@ -266,9 +266,13 @@ def test_a_variable_that_does_not_reach_the_failure_is_not_advised(text: str) ->
 
 @pytest.mark.parametrize(
     ("text", "device"),
-    [("zsh: bus error  python train.py", "cpu"), ("traceback : Signal 7 (SIGBUS) received by PID 4711", None)],
+    [
+        ("zsh: bus error  python train.py", "cpu"),
+        ("traceback : Signal 7 (SIGBUS) received by PID 4711", None),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGBUS", None),
+    ],
 )
-def test_the_cpu_is_no_help_for_a_bus_error_on_linux(text: str, device: str | None) -> None:
+def test_the_cpu_is_no_help_for_a_bus_error_without_mps(text: str, device: str | None) -> None:
     found = diagnose(Evidence(lines=lines(text)))[0]
     assert (found.id, found.remedy.device, found.restart_on_cpu_helps) == ("bus_error", device, device is not None)
 

@@ -120,8 +120,9 @@ RULES = (
             text="Run on CPU; upgrade torch and macOS.",
             device="cpu",
             defeated_by=(
-                r"(?i)exitcode\W{1,6}-7\b|signal 7 \(SIGBUS\) received|core dumped|physical address",
-                "This was on Linux, where no MPS is",
+                r"(?i)exitcode\W{1,6}-7\b|signal 7 \(SIGBUS\) received|core dumped|physical address|"
+                r"process \d+ terminated with signal",
+                "This was not on MPS",
             ),
             otherwise="Give it more shared memory (`docker run --shm-size 8g`), or load data without workers "
             "(num_workers=0); else use a smaller batch, and see that the disk of what is mapped into memory is not "

@@ -1,12 +1,12 @@
 """Losses that are NaN or infinite, and indices outside their tensor."""
 
-from ..model import FULL_PRECISION, DeviceRule, Remedy, Rule
+from ..model import FULL_PRECISION, Remedy, Rule
 
 _NONFINITE = r"\b(?:nan|-?inf(?:inite|inity)?|non-?finite|not finite)\b"
 _LOSS_IS = r"\bloss (?:value )?(?:is|was|are|became|becomes|has become|turned|went|goes to|->|=>) (?:now |to |a )?"
 
 RULES = (
-    DeviceRule(
+    Rule(
         id="nan_loss",
         title="The loss is NaN or infinite",
         cause="NaN or infinity entered the training: too high a learning rate, fp16 overflow, bad data, or on MPS "
