@@ -173,8 +173,12 @@ def _card(number: int, finding: Finding, cure: Cure | None) -> str:
 
 
 def _applicable(remedy: Remedy) -> str:
-    """Return what `mpstui restart --fix` would change; empty for nothing."""
-    changed = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in remedy.env.items()]
+    """Return what `mpstui restart --fix` would change; empty for nothing.
+
+    A log does not tell which variables were set: beside other changes, none is unset.
+    """
+    named = {name: value for name, value in remedy.env.items() if value is not None or not remedy.args}
+    changed = [f"{name}={value}" if value is not None else f"unset {name}" for name, value in named.items()]
     for change in remedy.args:
         role = change.role.replace("_", " ")
         if change.operation == "remove":

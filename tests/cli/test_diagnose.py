@@ -81,6 +81,23 @@ def test_the_card_says_what_was_seen_and_what_helps(log: Path, capsys: pytest.Ca
     assert max(len(line) for line in card.splitlines()) <= 100
 
 
+def test_a_log_does_not_tell_which_variables_to_unset(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "slurm-7.out"
+    path.write_text("step 3 loss 0.5\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=7.batch cgroup.\n")
+    assert main(["diagnose", str(path)]) == 0
+    card = capsys.readouterr().out
+    assert "apply:   batch size × 0.5, gradient accumulation × 2\n" in card
+
+
+def test_no_promise_is_made_that_the_cpu_computes_no_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("Using device: cuda\nepoch 3 loss: nan\nValueError: loss is nan, stopping training\n")
+    assert main(["diagnose", str(path)]) == 0
+    card = capsys.readouterr().out
+    assert "[nan_loss," in card
+    assert "on CPU:" not in card
+
+
 def test_the_line_that_raised_is_not_shown_beside_what_it_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
