@@ -95,7 +95,11 @@ def of_symbol(line: str, pairs: list[Pair]) -> list[Pair]:
     symbol = _SYMBOL.match(line)
     if symbol is None or len(symbol[1]) < 2 or symbol[1].lower() in HEADING_WORDS or not _labels(symbol[1]):
         return pairs
-    if is_measure(symbol[1]) or is_never_a_metric(symbol[1]) or any(pair.name.role in _COUNTING for pair in pairs):
+    # ``PER`` is an error rate, but before several measures it is the class of persons.
+    alone = sum(pair.marked and is_measure(pair.key) for pair in pairs) < 2
+    if (alone and is_measure(symbol[1])) or is_never_a_metric(symbol[1]):
+        return pairs
+    if any(pair.name.role in _COUNTING for pair in pairs):
         return pairs
     if pairs and pairs[0].key == symbol[1]:
         return pairs  # a name with a value of its own: ``SPS: 1095, pg_loss=0.5``

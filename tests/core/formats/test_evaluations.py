@@ -346,6 +346,17 @@ def test_what_conlleval_has_measured_is_an_evaluation() -> None:
     assert point.eval_metrics == {"accuracy": 69.18, "precision": 88.25, "recall": 66.5, "FB1": 75.75}
 
 
+def test_a_class_that_is_called_like_a_measure_keeps_its_own_measures() -> None:
+    reader = LogReader()
+    training = "iteration:{n} step:8/652, NER loss: {n}.5\nprocessed 90 tokens with 9 phrases; found: 9 phrases; correct: 8.\n"
+    of_all = "accuracy: 97.81%; precision: 84.02%; recall: 86.14%; FB1: 85.0{n}\n"
+    of_persons = "    PER: precision: 90.19%; recall: 89.75%; FB1: 89.9{n}  18\n"
+    points = reader.feed("".join((training + of_all + of_persons).format(n=n) for n in (1, 2)).encode())
+    told = [point.eval_metrics["FB1"] for point in points if "FB1" in point.eval_metrics]
+    assert told == [85.01, 85.02]
+    assert "PER FB1" in reader.summary().metrics
+
+
 def test_errors_of_forecasts_without_signs_stay_beside_one_another() -> None:
     line = b"Dataset d7-m | Test loss 0.260173 | MAE 3.155284 | RMSE 3.929621 | WMAPE 0.07266091\n"
     reader = LogReader()
