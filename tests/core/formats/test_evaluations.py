@@ -348,7 +348,9 @@ def test_what_conlleval_has_measured_is_an_evaluation() -> None:
 
 def test_a_class_that_is_called_like_a_measure_keeps_its_own_measures() -> None:
     reader = LogReader()
-    training = "iteration:{n} step:8/652, NER loss: {n}.5\nprocessed 90 tokens with 9 phrases; found: 9 phrases; correct: 8.\n"
+    training = (
+        "iteration:{n} step:8/652, NER loss: {n}.5\nprocessed 90 tokens with 9 phrases; found: 9 phrases; correct: 8.\n"
+    )
     of_all = "accuracy: 97.81%; precision: 84.02%; recall: 86.14%; FB1: 85.0{n}\n"
     of_persons = "    PER: precision: 90.19%; recall: 89.75%; FB1: 89.9{n}  18\n"
     points = reader.feed("".join((training + of_all + of_persons).format(n=n) for n in (1, 2)).encode())
