@@ -6,6 +6,8 @@ import re
 import weakref
 from typing import Any, Optional
 
+from ..wire.heartbeat import integer
+
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
 """Names of the number of epochs: ``num_epochs``, ``nEpochs``; not ``warmup_epochs``."""
 _LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
@@ -55,10 +57,8 @@ class ParsedArguments:
             return self._known.get(names[0])
         told = [(word, value) for each in named for word, value in each.items()]
         called = next((name for name in names if any(name.fullmatch(word) for word, _ in told)), names[0])
-        found = {
-            int(value)
-            for word, value in told
-            if type(value) in (int, float) and value > 0 and value == int(value) and called.fullmatch(word)
-        }
+        # A limit may be infinite by default (``--max_iters inf``), which is no number of steps.
+        whole = (integer(value) for word, value in told if called.fullmatch(word))
+        found = {value for value in whole if value is not None and value > 0}
         self._known[names[0]] = found.pop() if len(found) == 1 else None
         return self._known[names[0]]

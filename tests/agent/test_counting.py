@@ -767,6 +767,9 @@ def _parsed(words: str, called: str = "--epochs", **changed: Any) -> tuple[Parse
         ("", {"max_epochs": 9}, None),  # nobody knows which
         ("", {"epochs": "many"}, None),
         ("", {"epochs": 0}, None),
+        ("", {"epochs": float("inf")}, None),  # until it is stopped
+        ("", {"epochs": float("nan")}, None),
+        ("", {"max_dataset_size": float("inf")}, 100),  # no limit on something else
     ],
 )
 def test_the_epochs_are_those_that_the_program_has_parsed(
