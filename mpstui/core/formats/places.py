@@ -144,7 +144,7 @@ def batches_seen(pairs: Sequence[Pair]) -> tuple[Number, Number] | None:
 
     A named step with a total (``val step 500/9000``) may be the position of the training. After the epoch it is a
     batch, as it is after a separate word for the evaluation: ``Valid: [ 3/50] Step 010/390``, ``Valid  Iter: [2/6]``.
-    One without a total (``Valid Epoch 3 Iteration 20``) is a batch if training is beyond it, see ``of_batch``.
+    One without a total (``Valid Epoch 3 Iteration 20``) is a batch if training is beyond it, see `UnderWay`.
     """
     tagged = len(pairs) > 1 and _is_tag(pairs[0]) and pairs[0].scope is NameScope.EVAL and pairs[0].total
     if tagged and pairs[1].name.role in (Role.STEP, Role.BATCH) and pairs[1].total:

@@ -23,7 +23,7 @@ from .loss_series import LossBook, LossSeries, first_known, follows, or_zero
 from .metric_names import MetricNames
 from .notices import Announcement
 from .points import Counters, LineReading, MetricPoint, Number, ParsedLog, Phase, Standing
-from .under_way import DrawnEvaluation, UnderWay, of_batch
+from .under_way import DrawnEvaluation, UnderWay
 
 
 class Tracker:
@@ -66,7 +66,7 @@ class Tracker:
             reading, self._evaluated.trained_at(reading, series), self.current, trained=self._trained
         )
         below = self.names.not_shown(below, self._banner.repeats) if self._banner.repeats else below
-        reading = of_batch(self._as_meant(self._evaluated.of(below)), self.current)
+        reading = self._under_way.of(self._as_meant(self._evaluated.of(below)), self.current)
         if reading.brief:
             self._forget_bar(reading)
             return None
@@ -132,8 +132,9 @@ class Tracker:
         ``losses`` and ``steps`` are in order, from the values of ``first`` to those of ``last``; steps increase.
         """
         series = self._losses.begun(first.series)
-        evaluates = self._banner.phase is Phase.EVAL or self._evaluated.is_behind_training
-        if series is None or evaluates or self._reports_validation or not self._groups.lets_by(first):
+        evaluates = Phase.EVAL in (self._banner.phase, self._under_way.of(first, self.current).phase)
+        evaluates = evaluates or self._evaluated.is_behind_training or self._reports_validation
+        if series is None or evaluates or not self._groups.lets_by(first):
             return None
         first, last = self._as_meant(first), self._as_meant(last, max(1, len(losses) - 1))
         if self._begins_run(first) or not follows(first.counters, series.counters):

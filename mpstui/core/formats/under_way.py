@@ -7,10 +7,11 @@ the summary at the end; for values that the summary lacks, it is the last one pr
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from .loss_series import LossSeries, or_zero
-from .measures import is_rounded
+from .measures import is_rounded, quantity
 from .points import NOWHERE, Counters, LineReading, MetricPoint, Number, Phase
 from .told_again import as_evaluation
 
@@ -124,6 +125,21 @@ class UnderWay:
         self._told: list[MetricPoint] = []
         """The results of the newest evaluations, until training goes on."""
 
+    def of(self, reading: LineReading, trained: Counters) -> LineReading:
+        """Return the reading as it is meant beside the evaluations that are under way.
+
+        A record without a position, below the last batch of an evaluation and with the very same names, is its summary:
+        ``Averaged stats: loss: 0.5 (0.6)  acc: 80.0 (81.0)``. The values of that batch's line are known to be averages.
+        """
+        is_record = reading.loss is not None and len(reading.metrics) > 1 and not reading.bar
+        if is_record and reading.counters == NOWHERE and reading.learning_rate is None:
+            names = _quantities(reading.metrics)
+            ended = (one.newest for one in self._passes if one.has_ended and math.isfinite(one.whole))
+            told = next((one.eval_metrics for one in ended if _quantities(one.eval_metrics) == names), None)
+            if told is not None:
+                return replace(as_evaluation(reading, NOWHERE, None), eval_metrics=told)
+        return _of_batch(reading, trained)
+
     def without_repeated(self, reading: LineReading) -> LineReading:
         """Return the reading without values its evaluation has already told; another bar may stand between the two."""
         told = {name: value for point in self._told for name, value in point.eval_metrics.items()}
@@ -172,7 +188,7 @@ class UnderWay:
         return found
 
 
-def of_batch(reading: LineReading, trained: Counters) -> LineReading:
+def _of_batch(reading: LineReading, trained: Counters) -> LineReading:
     """Return the reading as a result if what may be batches of an evaluation is the step that training has reached.
 
     ``>> test Epoch 3 Iteration 0 loss 0.5`` counts batches: it stands below ``Epoch 3 Iteration 20`` of the training.
@@ -182,6 +198,11 @@ def of_batch(reading: LineReading, trained: Counters) -> LineReading:
     same_epoch = reading.counters.epoch in (None, trained.epoch)
     is_batch = same_epoch and reading.under_way[0] < or_zero(trained.shown_step)
     return reading if is_batch else replace(reading, under_way=None)
+
+
+def _quantities(names: Iterable[str]) -> set[str]:
+    """Return what is measured, whatever data the names say it is of."""
+    return {quantity(name)[1] for name in names}
 
 
 def _is_same(value: float, told: float) -> bool:

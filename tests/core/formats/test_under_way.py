@@ -271,3 +271,37 @@ def test_the_step_of_the_training_is_no_batch_of_its_evaluation() -> None:
     )
     points = LogReader().feed(lines.encode())
     assert [value for point in points for value in point.eval_metrics.values()] == [0.1, 0.2, 0.3]
+
+
+_EPOCH = (
+    "Epoch: [{e}]  [ 0/20]  eta: 0:00:09  lr: 0.0001  loss: 2.9{e} (2.9{e})  loss_ce: 1.4{e} (1.4{e})\n"
+    "Epoch: [{e}]  [19/20]  eta: 0:00:00  lr: 0.0001  loss: 2.7{e} (2.8{e})  loss_ce: 1.3{e} (1.3{e})\n"
+    "Averaged stats: lr: 0.0001  loss: 2.7{e} (2.8{e})  loss_ce: 1.3{e} (1.3{e})\n"
+)
+_TEST = (
+    "Test:  [0/5]  eta: 0:00:00  loss: 2.0{e} (2.0{e})  loss_ce: 1.0{e} (1.0{e})\n"
+    "Test:  [4/5]  eta: 0:00:00  loss: 2.1{e} (2.0{e})  loss_ce: 1.1{e} (1.0{e})\n"
+    "Test: Total time: 0:00:02 (0.1 s / it)\n"
+)
+
+
+def _values(text: str, name: str) -> list[float]:
+    reader = LogReader()
+    points = [*reader.feed(text.encode()), *reader.close()]
+    told = [{**point.metrics, **point.eval_metrics} for point in points]
+    return [values[name] for values in told if name in values]
+
+
+def test_a_summary_below_the_last_batch_that_does_not_say_whose_it_is_is_the_evaluations() -> None:
+    summary = "Averaged stats: loss: 2.1{e} (2.0{e})  loss_ce: 1.1{e} (1.0{e})\nAccumulating results...\n"
+    log = "".join((_EPOCH + _TEST + summary).format(e=e) for e in range(3))
+    assert _values(log, "loss") == [2.90, 2.70, 2.70, 2.91, 2.71, 2.71, 2.92, 2.72, 2.72]
+    assert _values(log, "loss_ce") == [1.40, 1.30, 1.30, 1.41, 1.31, 1.31, 1.42, 1.32, 1.32]
+    assert _values(log, "Test loss") == [2.00, 2.01, 2.02]
+
+
+def test_a_record_of_other_names_below_an_evaluation_stays_one_of_training() -> None:
+    record = "Averages: loss: 2.6{e}  loss_ce: 1.2{e}  grad_norm: 0.3{e}\n"
+    log = "".join((_EPOCH + _TEST + record).format(e=e) for e in range(3))
+    assert _values(log, "loss")[2:4] == [2.70, 2.60]
+    assert _values(log, "Test loss") == [2.00, 2.01, 2.02]
