@@ -7,9 +7,11 @@ epoch, see `epoch_passes`.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from .loss_series import or_zero
-from .points import NOWHERE, Counters, Number
+from .notices import is_heading
+from .points import NOWHERE, Counters, LineReading, Number
 
 _TOLERANCE = 0.02
 """The share of all steps by which a plan and its outcome may differ."""
@@ -122,11 +124,18 @@ class EpochSteps:
         step = or_zero(before.step) + (more if more >= 0 else more + length)
         return counters._replace(step=step, steps=None, epoch_step=now, epoch_steps=length)
 
-    def counted_so(self, counters: Counters) -> Counters:
-        """Return the counters of a line that does not say what it counts: steps, if its total is that of the run."""
-        if self._steps_of_run is None or counters.epochs != self._steps_of_run:
-            return counters
-        return Counters(step=counters.epoch, steps=counters.epochs)
+    def counted_so(self, reading: LineReading) -> LineReading:
+        """Return the reading of a line that does not say what it counts: steps, if its total is that of the run.
+
+        Alone on its line it is a place in an evaluation (``12/60``, images) where lines that name their epochs have
+        another total of them, or none.
+        """
+        counters, named = reading.counters, self._last
+        if self._steps_of_run is not None and counters.epochs == self._steps_of_run:
+            return replace(reading, counters=Counters(step=counters.epoch, steps=counters.epochs))
+        if is_heading(reading) and named.epoch is not None and named.epochs != counters.epochs:
+            return replace(reading, counters=NOWHERE)
+        return reading
 
     def beyond_doubt(self, counters: Counters) -> Counters:
         """Return the counters with the epoch's length if it was counted, and without a total of uncertain meaning.

@@ -276,7 +276,7 @@ class Tracker:
         if reading.plan or reading.phase is Phase.EVAL or (reading.bar and reading.rank < 1):
             return reading
         if reading.unnamed:
-            reading = replace(reading, counters=self._epoch_steps.counted_so(reading.counters))
+            reading = self._epoch_steps.counted_so(reading)
         if self._ends_epoch(reading):
             return replace(reading, counters=Counters(reading.counters.step, reading.counters.steps))
         if reading.counters.epoch is None and reading.counters.shown_step is not None and not self._launches.in_rounds:

@@ -245,3 +245,27 @@ def test_a_count_without_a_name_that_adds_up_is_of_the_run() -> None:
 def test_a_count_without_a_name_that_stays_the_same_is_of_the_epoch() -> None:
     lines = [f"Epoch [{n}/6] (15) train_mae: {3 / (n + 1):.4f}, val_mae: {2 / (n + 1):.4f}" for n in range(6)]
     assert {point.counters.step for point in LogReader().feed("\n".join([*lines, ""]).encode())} == {None}
+
+
+def _epochs(log: str) -> tuple[float | None, float | None]:
+    reader = LogReader()
+    reader.feed(log.encode())
+    reader.close()
+    return reader.summary().epoch, reader.summary().epochs
+
+
+def test_images_counted_by_an_evaluation_are_no_epochs() -> None:
+    evaluated = "Evaluating dataset\n" + "".join(f"{image}/60\r" for image in range(1, 61)) + "\nmAP:\ncar: 0.5\n"
+    trained = [f"Epoch: {{e}} | Iteration: {step} | loss: {2 - step / 10}\n" for step in range(9)]
+    log = "".join(("".join(trained) + evaluated).format(e=epoch) for epoch in range(3))
+    assert _epochs(log) == (2, None)
+
+
+def test_an_epoch_that_no_word_names_heads_lines_that_name_none() -> None:
+    log = "".join(f"{epoch}/20\nstep 10 loss: 1.{epoch}\nstep 20 loss: 0.{epoch}\n" for epoch in (1, 2, 3))
+    assert _epochs(log) == (3, 20)
+
+
+def test_an_epoch_that_no_word_names_has_the_total_that_the_lines_below_have() -> None:
+    log = "".join(f"{epoch}/20\nEpoch {epoch}/20 step 10 loss: 1.{epoch}\n" for epoch in (1, 2, 3))
+    assert _epochs(log + "4/20\n") == (4, 20)
