@@ -99,8 +99,7 @@ class Tracker:
         once = self._under_way.without_repeated(reading)
         if once is not reading and replace(once, counters=Counters()).says_nothing:
             return None
-        reading = once
-        point = self.point(reading)
+        reading, point = once, self.point(once)
         if reading.phase is Phase.EVAL and reading.under_way is not None and reading.eval_metrics:
             self._late += self._under_way.keep(reading, point)
             return None
