@@ -158,6 +158,7 @@ _ERRORS_AND_SCORES = """
     jaccard auprc epe pesq stoi sdr nsdr rse rae rms corr sisdr sisnr chamfer nll likelihood cider bertscore mpjpe
     mpjve mr pck oks logp logprob loglik rmsle msle hmean gauc dsc
     crps bpd nmi ari qwk mcd fitness roc accy fscore f1score fmeasure
+    ece uar aupr pcc nme hter apcer bpcer acer fvd snr msssim fwiou miu mota idf1 hota silhouette silog aee mpve rmsse
 """
 MEASURES = MEASURE_WORDS | LOSS_WORDS | word_set(_ERRORS_AND_SCORES)
 """Name a measure if a sign stands between it and a number."""

@@ -26,7 +26,8 @@ _LOWER = _these(
     "loss losses err error errors perplexity ppl mae rmae mse rmse msle rmsle mape smape wer cer ter fid kid nll bpb"
     " cost costs rse rae bpc bpd ece eer ce bce xent cross crossentropy logloss brier lpips epe kl kld"
     " divergence regret mpjpe mpjve mr medae mase nae hd95 chamfer crps mcd dcf ade fde nrmse wape wmape rmsd absrel"
-    " sqrel emd dtw assd"
+    " sqrel emd dtw assd hausdorff silog aee mpve nme fvd ergas hter apcer bpcer acer rmsse pinball misclassification"
+    " levenshtein fpr fnr far frr fnmr residual residuals violation violations forgetting makespan collision outlier"
 )
 """Plus every word that ends in ``loss``."""
 _HIGHER = _these(
@@ -34,7 +35,9 @@ _HIGHER = _these(
     " cider iou miou giou dice psnr ssim r2 rew reward rewards return returns score scores mcc kappa spearman spearmanr"
     " corr correlation pearson pearsonr ndcg mrr hit hits hr likelihood success sensitivity specificity top1 top5"
     " correct logp logprob loglik jaccard pck oks sdr sisdr sisnr pesq stoi em exact match dsc gauc nmi ari qwk prec"
-    " ret roc accu accy rsum hitratio hitrate cmc"
+    " ret roc accu accy rsum hitratio hitrate cmc uar aupr ppv npv tpr tnr sens fwiou fwavacc mpa iu miu msssim snr"
+    " segsnr vif uiqm plcc srcc krcc pcc ccc lcc dnsmos spice cindex concordance silhouette purity modularity idf1 mota"
+    " hota winrate qed sharpe rankic icir fbeta fmeasure maxf meanf smeasure emeasure pckh"
 )
 _BESIDE = _these("scale scaler weight weights coef coefficient factor time seconds lr count std var")
 """Words that mark a number belonging to a metric rather than the metric itself: ``loss_scale``, ``loss weight``."""
@@ -60,8 +63,19 @@ _RELATIVE_ERROR = re.compile(r"(?i)(?:\b|_)(?:abs|sq)[\s_]rel\b")
 """Relative errors of depth estimation: ``abs_rel``, ``sq_rel``."""
 _EQUAL_ERROR_RATE = re.compile(r"\b[TV]EER\b")
 """``TEER`` and ``VEER``: the equal error rate in training and validation; in lower case they are words."""
+_PER_UNIT = re.compile(
+    r"(?i)(?:\b|_)(?:bits|nats)(?:[\s_-]per[\s_-]|\s?/\s?)(?:sub)?(?:dim|dimension|pixel|char|character|byte)s?(?:\b|_)"
+)
+"""How many bits describe a part of the data: ``bits/dim``."""
+_MISSED = re.compile(r"(?i)(?:\b|_)miss[\s_]?rate(?:\b|_)")
+_HIGHER_OF_TWO_WORDS = re.compile(
+    r"(?i)(?:\b|_)(?:explained[\s_]variance|win[\s_]rate|c[\s_-]index|[fse][\s_-]measure)(?:\b|_)|\br(?:\^2|²)"
+)
+"""Measures none of whose words is one by itself."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _LONG_WORDS = re.compile(r"[A-Za-z]+\d*")
+_RISING = (_HIT_RATE, _F_SCORE, _HIGHER_OF_TWO_WORDS)
+_FALLING = (_MEAN_RANK, _EQUAL_ERROR_RATE, _RELATIVE_ERROR, _PER_UNIT, _MISSED)
 
 
 @lru_cache(1024)
@@ -82,9 +96,9 @@ def better(name: str) -> Better | None:
             if is_lower or word in _HIGHER or long == "mR":  # the mean recall; the mean rank is written MR
                 found = Better.LOWER if is_lower else Better.HIGHER
                 break
-    if found is None and (_HIT_RATE.search(name) or _F_SCORE.search(name)) is not None:
+    if found is None and any(one.search(name) for one in _RISING):
         return Better.HIGHER
-    if found is None and any(one.search(name) for one in (_MEAN_RANK, _EQUAL_ERROR_RATE, _RELATIVE_ERROR)):
+    if found is None and any(one.search(name) for one in _FALLING):
         return Better.LOWER
     if found is None and _OF_WEIGHTS.isdisjoint(words) and not _NORMS.isdisjoint(_LONG_WORDS.findall(name.lower())):
         return Better.LOWER

@@ -36,6 +36,8 @@ from mpstui.core.series.series import Points, Series
         "valid rse",
         *("EER", "VEER", "MinDCF", "minDCF(0.01)", "minADE", "val_fde"),
         *("16_l2", "H1", "rel_l1", "test L2", "val linf", "abs_rel", "eval/sq_rel", "nrmse", "Test WMAPE"),
+        *("bits/dim", "val_bits_per_dim", "Test bits per character", "nats/dim", "test bpd", "l2 relative error"),
+        *("Hausdorff distance", "FPR@95", "test/fpr95", "HTER", "val_nme", "miss_rate", "fvd", "PDE residual"),
     ],
 )
 def test_less_is_better(name: str) -> None:
@@ -100,6 +102,8 @@ def test_the_loss_of_one_of_two_rivals_has_no_best(name: str) -> None:
             "Dev f",
             "valid corr",
             "val_dsc",
+            *("explained_variance", "Win rate", "C-index", "F-measure", "test R^2", "FWIoU", "Mean IU", "val_uar"),
+            *("best_top1", "si-snr", "AUPR", "test PLCC", "MOTA", "test_ccc"),
         ),
     ],
 )
@@ -110,7 +114,8 @@ def test_more_is_better(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("lr", "R1", "lora_rank", "FPR@95", "GPU@0", "top_k"),
+        *("lr", "R1", "lora_rank", "GPU@0", "top_k"),
+        *("bits", "per dim", "miss", "index", "win", "measure", "rate", "variance", "num_bits"),
         "grad_norm",
         "steps/s",
         "loss_scale",
