@@ -89,6 +89,10 @@ _VOCABULARY = TRAIN_WORDS.union(
 )
 # Chinese, Japanese and Korean names may have no space between words: the longest known words are cut out.
 _UNSPACED = re.compile("|".join(sorted((w for w in _VOCABULARY if w[0] >= "\u2e80"), key=len, reverse=True)))
+_PER_UNIT = re.compile(
+    r"(?i)(?<![a-z])(?:bits|nats)(?:[_ -]per[_ -]| ?/ ?)(?:sub)?(?:dim(?:ension)?|pixel|char(?:acter)?|byte)s?(?![a-z])"
+)
+"""How many bits describe a number, pixel or letter of the data, one measure whatever its spelling: ``bits/dim``."""
 _DIGITS = re.compile(r"\d+$")
 _VALUE_OF_GROUP = re.compile(r"(?i)loss(?:es)?(?:/value(?![a-z])| \(value\))")
 """The loss of the value function in a group of losses (``loss/value_avg``)."""
@@ -115,6 +119,7 @@ DETECTION = re.compile(r"m?A[PR](?:\d\d)?[sml]?(?:@\d{1,4})?")
 
 def words_of(text: str) -> list[str]:
     """Return the lower-case words of a name: ``train/CrossEntropyLoss`` gives train, cross, entropy, loss."""
+    text = _PER_UNIT.sub("bpd", text) if "ts" in text or "TS" in text else text
     text = _CAMEL.sub(" ", text.replace("IoU", "iou").replace("mAP", "map").replace("R^2", "r2")).lower()
     if not text.isascii():
         text = _UNSPACED.sub(r" \g<0> ", _SCRIPTS.sub(" ", text))

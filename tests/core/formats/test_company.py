@@ -205,3 +205,16 @@ def test_the_value_before_is_no_metric_beside_the_value_itself() -> None:
     bar = "Training epochs:  {n}0%|#  | {n}/9 [00:00<00:09,  1.04epoch/s, loss=0.{n}6, prev_loss=0.{n}5]"
     assert set(read(lines(bar, 9)).metrics) == {"loss"}
     assert set(read(lines("epoch {n} loss 0.{n}5 previous acc 0.{n}4")).metrics) == {"loss", "previous acc"}
+
+
+@pytest.mark.parametrize(
+    "name", ["bits/dim", "Bits/dim", "bits per dim", "bits_per_dim", "nats/dim", "bits/char", "bits_per_byte"]
+)
+def test_bits_for_each_part_of_the_data_are_a_measure(name: str) -> None:
+    found = read(lines(f"epoch {{n}} val {name}: 3.{{n}}52") + f"Test {name}: 3.25\n")
+    assert set(found.metrics) == {f"val {name}", f"Test {name}"}
+
+
+@pytest.mark.parametrize("name", ["bits", "num_bits", "bits/weight", "bits per second", "dim", "per dim"])
+def test_other_bits_are_none(name: str) -> None:
+    assert not read(f"Test {name}: 3.25\n").metrics
