@@ -44,6 +44,7 @@ _OF_EPOCH = re.compile(r"\A\[(\d{1,6})[:,] {1,8}(\d{1,9})/ {0,8}(\d{1,9})\]")  #
 _RATE_TAG = re.compile(r"\A\[(LR|lr)\] (?:current|now|new): (?=\d)")  # ``[LR] current: 5.00e-04``
 _OF_TASK = re.compile(r"\A\[\(\d{1,6}(?:, ?\d{1,6}){1,4}\)\]:? ")
 """``[(0, 0, 17)]: Epoch 3``: the tuple identifies one of several trainings, it is no counter."""
+_APPROXIMATE = re.compile(r"(?<=[:=])(\s?)[~≈]\s?(?=-?\d{0,12}\.\d)")  # ``loss: ~0.53``
 _DOTTED = re.compile(r"(?<=\w) \.{3,120} (?=\S)")  # ``epochs ........ 20``
 _BEHIND_A_RULE = re.compile(r"\A(Step {1,12}\d{1,12}: (?:train|eval) {1,40}\w{1,80}) \| {1,4}(?=-?\d)")
 """``Step    500: eval  WeightedCategoryAccuracy |  0.809``, printed by Trax."""
@@ -223,6 +224,8 @@ def _signed(line: str) -> str:
     """Rewrite unusual signs between names and values, inside brackets and after values."""
     if "±" in line or "+/-" in line or "+-" in line:
         line = _SPREAD.sub("", line)
+    if "~" in line or "≈" in line:
+        line = _APPROXIMATE.sub(r"\1", line)
     if " ..." in line:
         line = _DOTTED.sub(": ", line)
     if line.startswith("Step ") and " | " in line:

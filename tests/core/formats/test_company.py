@@ -218,3 +218,15 @@ def test_bits_for_each_part_of_the_data_are_a_measure(name: str) -> None:
 @pytest.mark.parametrize("name", ["bits", "num_bits", "bits/weight", "bits per second", "dim", "per dim"])
 def test_other_bits_are_none(name: str) -> None:
     assert not read(f"Test {name}: 3.25\n").metrics
+
+
+@pytest.mark.parametrize("sign", [": ~", "=~", ": ≈", " ≈ ", "~", ": ≈ ", " = ~ "])
+def test_a_value_may_be_told_as_an_approximate_one(sign: str) -> None:
+    found = read(lines(f"epoch {{n}}: loss{sign}0.{{n}}8, acc{sign}0.5{{n}}"))
+    assert found.train_loss is not None
+    assert (found.train_loss.last, found.train_loss.count) == (0.48, 4)
+    assert set(found.metrics) == {"loss", "acc"}
+
+
+def test_an_approximate_count_is_no_total() -> None:
+    assert read("Total steps: ~5000\n" + lines("step {n} loss 0.{n}8")).steps is None
