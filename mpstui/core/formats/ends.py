@@ -76,7 +76,11 @@ class PlannedTotals:
             self._of_training = steps, moves
         elif steps is not None and moves == self._of_training[1] and steps < self._of_training[0]:
             plan = replace(plan, counters=plan.counters._replace(steps=None))  # of a round: ``iterations: 5000``
-        counters = plan.counters._replace(epochs=None) if self._of_each else plan.counters
+        if plan.of_trainings:
+            self.begin_round()
+        elif self._of_each:
+            plan = replace(plan, counters=plan.counters._replace(epochs=None))
+        counters = plan.counters
         if self.take(counters, plan.steps_name) or not plan.metrics:
             self._told = [*self._told, plan][-_MOST_RISES - 1 :] if plan.metrics else self._told
             return []

@@ -48,3 +48,26 @@ def test_the_epochs_among_the_settings_of_a_client_are_no_plan_of_rounds() -> No
     reader.feed(b"fine_tuning_epochs = 10\nlr = 0.1\n")
     reader.feed(b"".join(b"---Round number: %d---\nAveraged Train Loss: 1.%d5\n" % (n, 9 - n) for n in range(4)))
     assert (reader.summary().epoch, reader.summary().epochs) == (3, None)
+
+
+@pytest.mark.parametrize("heading", ["Round {n}", "=== Round {n}/3 ===", "Round: {n}", "[Round {n}]"])
+@pytest.mark.parametrize("local", ["Client 7 local epoch {epoch} ", "| Local Epoch : {epoch} | "])
+def test_a_bare_round_is_one_of_clients_if_clients_train_in_it(heading: str, local: str) -> None:
+    reader = LogReader()
+    reader.feed(b"Number of samples of client 0: 600\n" + rounds(heading, local).encode())
+    told = reader.summary()
+    assert (told.epoch, told.runs) == (3, 1)
+
+
+@pytest.mark.parametrize("name", ["comm_round", "rounds", "global_rounds", "num_rounds"])
+def test_the_rounds_among_the_arguments_are_the_plan_and_the_epochs_of_a_client_are_none(name: str) -> None:
+    reader = LogReader()
+    reader.feed(f"Namespace(model='cnn', epochs=2, num_clients=10, {name}=50, lr=0.01)\n".encode())
+    reader.feed(rounds("Round {n}", "Local Epoch : {epoch} ").encode())
+    assert (reader.summary().epoch, reader.summary().epochs) == (3, 50)
+
+
+def test_rounds_of_a_program_without_clients_are_no_plan() -> None:
+    reader = LogReader()
+    reader.feed(b"Namespace(epochs=20, num_rounds=500)\nRound 3\nepoch 1 loss 0.5\nepoch 2 loss 0.4\n")
+    assert (reader.summary().epoch, reader.summary().epochs) == (2, 20)
