@@ -12,6 +12,12 @@ _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|trai
 """Names of the number of epochs: ``num_epochs``, ``nEpochs``; not ``warmup_epochs``."""
 _LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
 """Names of the last epoch (``stop_epoch``, beside a ``start_epoch``), or of the number of epochs (``nepoch``)."""
+_ROUNDS = re.compile(r"(?i)(?:(?:comm|communication|global|federated|fed|fl|num|n|max|total|training)_?)?rounds?")
+"""Names of the number of rounds, in each of which several clients train: its epochs are those of each client."""
+_CLIENTS = re.compile(
+    r"(?i)(?:comm|communication|global|federated|fed|fl)_?rounds?|.{0,40}clients?(?:_.{0,40})?|local_ep.{0,20}"
+)
+"""Names that only such programs have."""
 _STEPS = re.compile(
     r"(?i)(?:(?:max|maximum|total)_?(?:num_?)?(?:train(?:ing)?_?)?(?:steps|iter|iters|iterations|updates)"
     r"|(?:num_|n_)?(?:train|training)_?(?:steps|iters|iterations)|(?:num_?|n_?)?iterations)"
@@ -37,7 +43,14 @@ class ParsedArguments:
 
     @property
     def epochs(self) -> Optional[int]:
-        """The number of planned epochs; None if no argument gives it, or several give different ones."""
+        """The number of planned epochs; None if no argument gives it, or several give different ones.
+
+        Where the model is trained in rounds by several clients, the number of rounds.
+        """
+        names = {word for one in self._alive() for word in vars(one)}
+        if any(map(_CLIENTS.fullmatch, names)) and any(map(_ROUNDS.fullmatch, names)):
+            self._known[_EPOCHS] = self._called(_ROUNDS)
+            return self._known[_EPOCHS]
         return self._called(_EPOCHS, _LAST_EPOCH)
 
     @property
@@ -50,9 +63,12 @@ class ParsedArguments:
         """The batch size; None if no argument gives it, or several give different ones."""
         return self._called(_BATCH_SIZE)
 
+    def _alive(self) -> list[Any]:
+        return [one for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
+
     def _called(self, *names: re.Pattern[str]) -> Optional[int]:
         """Return the number of such a name; a later pattern counts only if no argument matches an earlier one."""
-        named = [vars(one) for one in (ref() for ref in self._parsed) if hasattr(one, "__dict__")]
+        named = [vars(one) for one in self._alive()]
         if not named:
             return self._known.get(names[0])
         told = [(word, value) for each in named for word, value in each.items()]

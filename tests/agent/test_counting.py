@@ -804,6 +804,25 @@ def test_the_last_epoch_that_the_program_has_parsed_tells_how_many_there_are(
 
 
 @pytest.mark.parametrize(
+    ("changed", "epochs"),
+    [
+        ({"comm_round": 50}, 50),
+        ({"rounds": 50, "num_clients": 10}, 50),
+        ({"global_rounds": 50, "local_ep": 5}, 50),
+        ({"num_rounds": 50, "client_num_in_total": 10}, 50),
+        ({"rounds": 50}, 100),  # of anything
+        ({"num_clients": 10}, 100),
+    ],
+)
+def test_the_epochs_of_each_client_are_not_those_of_the_rounds(changed: dict[str, Any], epochs: int) -> None:
+    known, kept = _parsed("", **changed)
+    assert known.epochs == epochs
+    assert known.steps is None
+    del kept
+    assert known.epochs == epochs
+
+
+@pytest.mark.parametrize(
     ("changed", "steps"),
     [
         ({"epochs": None, "max_steps": 300, "warm_up_steps": 20, "num_steps": 5}, 300),

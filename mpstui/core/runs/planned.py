@@ -16,7 +16,7 @@ from .run_settings import arguments_in
 
 MOST_BYTES = 1 << 18
 _CONFIGURATIONS = (".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".config")
-_LIKELY = ("epoch", "step", "iter", "itrs", "update")
+_LIKELY = ("epoch", "step", "iter", "itrs", "update", "round")
 _COUNT_OF = re.compile(
     r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_){1,4}(?:(?P<epochs>epochs)|(?P<steps>iterations?|iters?|itrs?))"
 )
@@ -26,6 +26,11 @@ _FEWEST_ITERATIONS = 100
 """A bare ``iters`` below this is not the length of a training, but iterations within a step (as in optical flow)."""
 _LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
 """The last epoch (``stop_epoch`` after a ``start_epoch``): taken as the planned epochs if nothing is called epochs."""
+_ROUNDS = re.compile(
+    r"(?:(?P<sure>comm|communication|global|federated|fed|fl)_?|(?:num|n|max|total|training)_)?rounds?"
+)
+_OF_CLIENTS = re.compile(r".{0,40}clients?(?:_.{0,40})?|local_ep.{0,20}")
+"""Beside rounds, the sign of a program that trains on the data of several clients: its epochs are those of each."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
 """A named integer, which is all that is needed of YAML and INI files."""
@@ -66,8 +71,19 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     if EPOCHS not in totals:
         ends = {value for name, text in told.items() if _LAST.fullmatch(name) and (value := as_number(text) or 0) > 0}
         totals |= {EPOCHS: ends.pop()} if len(ends) == 1 else {}
+    if rounds := _rounds_among(told):
+        return {**totals, EPOCHS: rounds}
     epoch = as_number(told.get(EPOCH, ""))
     return totals if EPOCHS in totals or epoch is None or epoch < 2 else {**totals, EPOCH: epoch}
+
+
+def _rounds_among(told: Mapping[str, str]) -> float | None:
+    """Return the number of rounds in which several clients train, each for some epochs; None without clients."""
+    found = {name: match for name in told if (match := _ROUNDS.fullmatch(name)) is not None}
+    if len(found) != 1 or not (any(one["sure"] for one in found.values()) or any(map(_OF_CLIENTS.fullmatch, told))):
+        return None
+    value = told[next(iter(found))]
+    return float(value) if value.isdecimal() and int(value) else None
 
 
 def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:

@@ -89,6 +89,9 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(
         ("python train.py --iters 12", {}),
         ("python train.py --num_steps 9000 --train_iters 16 --batch 4", {"steps": 9000}),
         ("python train.py --number-of-epochs=12 --num_warmup_epochs 2", {"epochs": 12}),
+        ("python main.py --comm_round 50 --epochs 5", {"epochs": 50}),  # the epochs are those of each client
+        ("python main.py --num-rounds 50 --epochs 5 --num-clients 10", {"epochs": 50}),
+        ("python main.py --num-rounds 50 --epochs 5", {"epochs": 5}),
     ],
 )
 def test_a_plan_is_read_by_the_words_of_an_argument(argv: str, totals: dict[str, float]) -> None:

@@ -1,7 +1,7 @@
 """Federated learning: ``Communication round 3/10``, ``--- Round 1 of 100: Training 5 Clients ---``.
 
 A round is many short trainings, one per client, and stands for the epoch of such a program; it is announced on a line
-of its own. A bare ``Round 3`` may be a round of anything: it is claimed only after a line about clients or their epochs.
+of its own. A bare ``Round 3`` may be a round of anything: it is claimed only after a line about clients.
 """
 
 from __future__ import annotations
