@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .facts import Fact
+from .facts import Fact, device_of_failure
 from .loss_series import first_known, or_zero
 from .names import words_of
 from .notices import is_heading
@@ -148,7 +148,8 @@ class Ends:
         elif fact.resumed or fact.went_on:
             self._told = self._told._replace(failure=None)
         elif fact.failure:
-            self._told = self._told._replace(done=False, failure=fact.failure)
+            device = self._told.device or device_of_failure(fact.failure)
+            self._told = self._told._replace(done=False, failure=fact.failure, device=device)
         elif fact.done and not (fact.faint and (current == NOWHERE or self._went_on or at_end is False)):
             self._told = self._told._replace(done=True, failure=None)
             self.epoch = current.epoch if isinstance(current.epoch, int) else self.epoch

@@ -112,6 +112,15 @@ _APPLE = frozenset({"apple", "metal"})
 _NVIDIA = frozenset({"nvidia", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"})
 
 
+_OUT_OF_MEMORY = re.compile(r"\b(CUDA|HIP|MPS)(?: backend)? out of memory\b")
+
+
+def device_of_failure(failure: str) -> str | None:
+    """Return the device that an exception says had too little memory, where the program was about to train."""
+    full = _OUT_OF_MEMORY.search(failure)
+    return None if full is None else "mps" if full[1] == "MPS" else "cuda"
+
+
 def device_of(line: str) -> Fact | None:
     """Return the device that a line says is used for training."""
     lightning = _LIGHTNING.search(line)

@@ -330,3 +330,24 @@ def test_a_plan_is_shown_beside_a_place_and_never_instead_of_one() -> None:
     assert (reader.summary().epochs, reader.summary().steps) == (None, None)
     reader.feed(b"step 1 loss 2.5\n")
     assert reader.summary().steps == 5000
+
+
+@pytest.mark.parametrize(
+    ("said", "device"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total ..", "cuda"),
+        ("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total capacity)", "cuda"),
+        ("torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB", "cuda"),
+        ("RuntimeError: MPS backend out of memory (MPS allocated: 8.90 GB)", "mps"),
+        ("RuntimeError: CUDA error: no kernel image is available", None),
+        ("RuntimeError: DefaultCPUAllocator: can't allocate memory", None),
+    ],
+)
+def test_an_exception_names_the_device_whose_memory_is_full(said: str, device: str | None) -> None:
+    raised = ("Traceback (most recent call last):", '  File "train.py", line 3, in <module>', said)
+    assert standing(*raised).device == device
+    assert standing("Using device: cuda:1", *raised).device == "cuda:1"
+
+
+def test_a_batch_that_was_skipped_for_want_of_memory_names_no_device() -> None:
+    assert standing("WARNING: CUDA out of memory, skipping batch").device is None
