@@ -85,6 +85,20 @@ RULES = (
         outranks=("silent_oob", "mps_index_assert", "cuda_assert"),
     ),
     Rule(
+        id="setting_missing",
+        title="The program reads a setting that nothing defines",
+        cause="Its arguments or its configuration have no value of the name that the message gives: it is spelled "
+        "differently, belongs to another version of the program, or is defined only for other choices.",
+        remedy=Remedy(
+            text="Define it where the others are (`add_argument`, the configuration file), or take the configuration "
+            "that belongs to this version of the program."
+        ),
+        sources=("docs.python.org/3/library/argparse.html",),
+        patterns=(r"AttributeError: \W?(?:Namespace|EasyDict|AttrDict|AttributeDict)\W? object has no attribute ",),
+        numbers=((r"object has no attribute '([^']{1,80})'", "{0}"),),
+        confidence=0.85,
+    ),
+    Rule(
         id="no_python",
         title="Python cannot read a line of code",
         cause="A line is not valid Python, or is that of another version: `print` without brackets is Python 2, "
