@@ -175,6 +175,10 @@ RULES = (
             r"RESOURCE_EXHAUSTED: Out of memory while trying to allocate",
             r"Allocator \(GPU_\d+_\w+\) ran out of memory",
             r"\bby allocator GPU_\d",
+            # MXNet, Caffe and Paddle.
+            r"cudaMalloc (?:retry )?failed: out of memory",
+            r"Check failed: error == cudaSuccess \(2 vs\. 0\) {1,2}out of memory",
+            r"Out of memory error on GPU \d",
             # The allocator asks NVML who uses the GPU's memory only once it is out of memory, and then trips over it.
             r"NVML_SUCCESS == .{1,160}INTERNAL ASSERT FAILED at \S{0,200}CUDACachingAllocator",
         ),
