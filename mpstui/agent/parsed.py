@@ -10,6 +10,8 @@ from ..wire.heartbeat import integer
 
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
 """Names of the number of epochs: ``num_epochs``, ``nEpochs``; not ``warmup_epochs``."""
+_DECAY_EPOCHS = re.compile(_EPOCHS.pattern + "_?decay")
+"""Names of those with a falling learning rate: some programs add them to the others, some do not."""
 _LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
 """Names of the last epoch (``stop_epoch``, beside a ``start_epoch``), or of the number of epochs (``nepoch``)."""
 _ROUNDS = re.compile(r"(?i)(?:(?:comm|communication|global|federated|fed|fl|num|n|max|total|training)_?)?rounds?")
@@ -45,9 +47,13 @@ class ParsedArguments:
     def epochs(self) -> Optional[int]:
         """The number of planned epochs; None if no argument gives it, or several give different ones.
 
-        Where the model is trained in rounds by several clients, the number of rounds.
+        Where the model is trained in rounds by several clients, the number of rounds. None beside epochs of a falling
+        learning rate, too: nobody knows whether the program adds them.
         """
         names = {word for one in self._alive() for word in vars(one)}
+        if any(map(_DECAY_EPOCHS.fullmatch, names)):
+            self._known[_EPOCHS] = None
+            return None
         if any(map(_CLIENTS.fullmatch, names)) and any(map(_ROUNDS.fullmatch, names)):
             self._known[_EPOCHS] = self._called(_ROUNDS)
             return self._known[_EPOCHS]

@@ -770,6 +770,7 @@ def _parsed(words: str, called: str = "--epochs", **changed: Any) -> tuple[Parse
         ("", {"epochs": float("inf")}, None),  # until it is stopped
         ("", {"epochs": float("nan")}, None),
         ("", {"max_dataset_size": float("inf")}, 100),  # no limit on something else
+        ("", {"n_epochs_decay": 100}, None),  # they may come after the others
     ],
 )
 def test_the_epochs_are_those_that_the_program_has_parsed(

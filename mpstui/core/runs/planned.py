@@ -66,6 +66,8 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     usual |= {name: str(count.lastgroup) for name in told if (count := _COUNT_OF.fullmatch(name)) is not None}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     found += [(STEPS, n) for name in _ITERATIONS if (n := as_number(told.get(name, "")) or 0) >= _FEWEST_ITERATIONS]
+    if any(name.endswith("epochs_decay") for name in told):  # some programs add them to the epochs, some do not
+        found = [(field, value) for field, value in found if field != EPOCHS]
     known = [(field, value) for field, value in found if field is not None and value is not None and value > 0]
     totals = dict(sorted(known, key=lambda one: one[1] if one[0] == STEPS else 0))  # the largest number of steps wins
     if EPOCHS not in totals:
