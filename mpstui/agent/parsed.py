@@ -7,19 +7,10 @@ import weakref
 from typing import Any, Optional
 
 from ..wire.heartbeat import integer
+from ..wire.planned_epochs import LAST_EPOCH, instead_of_epochs
 
 _EPOCHS = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training)_?){0,4}epochs")
 """Names of the number of epochs: ``num_epochs``, ``nEpochs``; not ``warmup_epochs``."""
-_DECAY_EPOCHS = re.compile(_EPOCHS.pattern + "_?decay")
-"""Names of those with a falling learning rate: some programs add them to the others, some do not."""
-_LAST_EPOCH = re.compile(r"(?i)(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_?){1,4}epoch")
-"""Names of the last epoch (``stop_epoch``, beside a ``start_epoch``), or of the number of epochs (``nepoch``)."""
-_ROUNDS = re.compile(r"(?i)(?:(?:comm|communication|global|federated|fed|fl|num|n|max|total|training)_?)?rounds?")
-"""Names of the number of rounds, in each of which several clients train: its epochs are those of each client."""
-_CLIENTS = re.compile(
-    r"(?i)(?:comm|communication|global|federated|fed|fl)_?rounds?|.{0,40}clients?(?:_.{0,40})?|local_ep.{0,20}"
-)
-"""Names that only such programs have."""
 _STEPS = re.compile(
     r"(?i)(?:(?:max|maximum|total)_?(?:num_?)?(?:train(?:ing)?_?)?(?:steps|iter|iters|iterations|updates)"
     r"|(?:num_|n_)?(?:train|training)_?(?:steps|iters|iterations)|(?:num_?|n_?)?iterations)"
@@ -45,19 +36,12 @@ class ParsedArguments:
 
     @property
     def epochs(self) -> Optional[int]:
-        """The number of planned epochs; None if no argument gives it, or several give different ones.
-
-        Where the model is trained in rounds by several clients, the number of rounds. None beside epochs of a falling
-        learning rate, too: nobody knows whether the program adds them.
-        """
-        names = {word for one in self._alive() for word in vars(one)}
-        if any(map(_DECAY_EPOCHS.fullmatch, names)):
-            self._known[_EPOCHS] = None
-            return None
-        if any(map(_CLIENTS.fullmatch, names)) and any(map(_ROUNDS.fullmatch, names)):
-            self._known[_EPOCHS] = self._called(_ROUNDS)
-            return self._known[_EPOCHS]
-        return self._called(_EPOCHS, _LAST_EPOCH)
+        """The number of planned epochs; None if no argument gives it, or several give different ones."""
+        instead = instead_of_epochs({word for one in self._alive() for word in vars(one)})
+        if instead is None:
+            return self._called(_EPOCHS, LAST_EPOCH)
+        self._known[_EPOCHS] = self._only(instead)
+        return self._known[_EPOCHS]
 
     @property
     def steps(self) -> Optional[int]:
@@ -77,10 +61,14 @@ class ParsedArguments:
         named = [vars(one) for one in self._alive()]
         if not named:
             return self._known.get(names[0])
-        told = [(word, value) for each in named for word, value in each.items()]
-        called = next((name for name in names if any(name.fullmatch(word) for word, _ in told)), names[0])
-        # A limit may be infinite by default (``--max_iters inf``), which is no number of steps.
-        whole = (integer(value) for word, value in told if called.fullmatch(word))
-        found = {value for value in whole if value is not None and value > 0}
-        self._known[names[0]] = found.pop() if len(found) == 1 else None
+        words = [word for each in named for word in each]
+        called = next((name for name in names if any(map(name.fullmatch, words))), names[0])
+        self._known[names[0]] = self._only([word for word in words if called.fullmatch(word)])
         return self._known[names[0]]
+
+    def _only(self, names: list[str]) -> Optional[int]:
+        """Return the number that arguments of these names have; None if they have none, or different ones."""
+        # A limit may be infinite by default (``--max_iters inf``), which is no number of steps.
+        whole = (integer(vars(one).get(name)) for one in self._alive() for name in names)
+        found = {value for value in whole if value is not None and value > 0}
+        return found.pop() if len(found) == 1 else None

@@ -110,8 +110,6 @@ _EXACT = re.compile(r"(?:cuda|mps|cpu|xpu|hpu|npu|tpu|xla)(?::\d{1,3})?")
 _GPU = frozenset({"gpu", "gpus"})
 _APPLE = frozenset({"apple", "metal"})
 _NVIDIA = frozenset({"nvidia", "tesla", "geforce", "quadro", "rtx", "gtx", "titan"})
-
-
 _OUT_OF_MEMORY = re.compile(r"\b(CUDA|HIP|MPS)(?: backend)? out of memory\b")
 
 

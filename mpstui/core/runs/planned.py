@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...wire import storage
+from ...wire.planned_epochs import LAST_EPOCH, instead_of_epochs
 from ...wire.records import LaunchRecord
 from ..profiles.written import USUAL_NAMES
 from .run_settings import arguments_in
@@ -24,13 +25,6 @@ _COUNT_OF = re.compile(
 _ITERATIONS = ("iters", "itrs")
 _FEWEST_ITERATIONS = 100
 """A bare ``iters`` below this is not the length of a training, but iterations within a step (as in optical flow)."""
-_LAST = re.compile(r"(?:(?:max|maximum|num|n|nb|number|of|total|train|training|stop|end|final)_){1,4}epoch")
-"""The last epoch (``stop_epoch`` after a ``start_epoch``): taken as the planned epochs if nothing is called epochs."""
-_ROUNDS = re.compile(
-    r"(?:(?P<sure>comm|communication|global|federated|fed|fl)_?|(?:num|n|max|total|training)_)?rounds?"
-)
-_OF_CLIENTS = re.compile(r".{0,40}clients?(?:_.{0,40})?|local_ep.{0,20}")
-"""Beside rounds, the sign of a program that trains on the data of several clients: its epochs are those of each."""
 _ONE_DASH = re.compile(r"-[A-Za-z]\w*")
 _LINE = re.compile(r"""^[ \t-]*["']?([A-Za-z_]\w*)["']?[ \t]*[:=][ \t]*(\d[\d_]*)[ \t]*(?:[#;].*)?$""", re.MULTILINE)
 """A named integer, which is all that is needed of YAML and INI files."""
@@ -66,26 +60,19 @@ def asked_totals(argv: Sequence[str], settings: Mapping[str, str] | None = None)
     usual |= {name: str(count.lastgroup) for name in told if (count := _COUNT_OF.fullmatch(name)) is not None}
     found = [(usual.get(name, fields.get(ALIASES.get(name, ""))), as_number(value)) for name, value in told.items()]
     found += [(STEPS, n) for name in _ITERATIONS if (n := as_number(told.get(name, "")) or 0) >= _FEWEST_ITERATIONS]
-    if any(name.endswith("epochs_decay") for name in told):  # some programs add them to the epochs, some do not
-        found = [(field, value) for field, value in found if field != EPOCHS]
     known = [(field, value) for field, value in found if field is not None and value is not None and value > 0]
     totals = dict(sorted(known, key=lambda one: one[1] if one[0] == STEPS else 0))  # the largest number of steps wins
+    instead = instead_of_epochs(told)
+    if instead is not None:
+        totals.pop(EPOCHS, None)
     if EPOCHS not in totals:
-        ends = {value for name, text in told.items() if _LAST.fullmatch(name) and (value := as_number(text) or 0) > 0}
-        totals |= {EPOCHS: ends.pop()} if len(ends) == 1 else {}
-    if rounds := _rounds_among(told):
-        return {**totals, EPOCHS: rounds}
+        names = [name for name in told if LAST_EPOCH.fullmatch(name)] if instead is None else instead
+        planned = {value for name in names if (value := as_number(told[name]) or 0) > 0}
+        totals |= {EPOCHS: planned.pop()} if len(planned) == 1 else {}
     epoch = as_number(told.get(EPOCH, ""))
-    return totals if EPOCHS in totals or epoch is None or epoch < 2 else {**totals, EPOCH: epoch}
-
-
-def _rounds_among(told: Mapping[str, str]) -> float | None:
-    """Return the number of rounds in which several clients train, each for some epochs; None without clients."""
-    found = {name: match for name in told if (match := _ROUNDS.fullmatch(name)) is not None}
-    if len(found) != 1 or not (any(one["sure"] for one in found.values()) or any(map(_OF_CLIENTS.fullmatch, told))):
-        return None
-    value = told[next(iter(found))]
-    return float(value) if value.isdecimal() and int(value) else None
+    if EPOCHS in totals or instead is not None or epoch is None or epoch < 2:
+        return totals
+    return {**totals, EPOCH: epoch}
 
 
 def _behind_one_dash(argv: Sequence[str]) -> dict[str, str]:

@@ -92,7 +92,10 @@ def test_samples_that_are_printed_of_an_epoch_are_steps_by_the_batch_size(
         ("python main.py --comm_round 50 --epochs 5", {"epochs": 50}),  # the epochs are those of each client
         ("python main.py --num-rounds 50 --epochs 5 --num-clients 10", {"epochs": 50}),
         ("python main.py --num-rounds 50 --epochs 5", {"epochs": 5}),
+        ("python main.py --num-rounds 50 --global_rounds 20 --epochs 5", {}),  # nobody knows which
         ("python train.py --n_epochs 5 --n_epochs_decay 3", {}),  # 8, or 5 of which 3 decay
+        ("python train.py --epoch 5 --n_epochs_decay 3", {}),
+        ("python train.py --nepoch 12", {"epochs": 12}),
     ],
 )
 def test_a_plan_is_read_by_the_words_of_an_argument(argv: str, totals: dict[str, float]) -> None:
